@@ -1,0 +1,189 @@
+# Copyright (c) 2026 gpunode.hygiene contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The recovery on a real node: what it refuses, what it survives, and what a trial boot that fails leaves behind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gpunode_lab import faults
+from gpunode_lab.lab import Lab
+from gpunode_lab.playbooks import PlaybookRun, run_playbook
+
+NODE = "gpu-node-1"
+PLAYBOOK = "recover_kernel_mismatch"
+
+Recover = Callable[..., PlaybookRun]
+
+
+@pytest.fixture
+def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """A node in the incident, for one test alone."""
+    with Lab.started(request.node.name, snapshot="incident") as started:
+        yield started
+
+
+@pytest.fixture
+def recover(lab: Lab, tmp_path: Path) -> Recover:
+    """Run the playbook as a user would."""
+
+    def run(*arguments: str, kill_when: Callable[[str], bool] | None = None, kubeconfig: Path | None = None, **variables: Any) -> PlaybookRun:
+        return run_playbook(
+            PLAYBOOK,
+            lab.inventory,
+            kubeconfig or lab.kubeconfig,
+            tmp_path / "reports",
+            {**lab.recovery_variables, **variables},
+            *arguments,
+            kill_when=kill_when,
+        )
+
+    return run
+
+
+def node_object(lab: Lab) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(lab.kubectl("get", "node", NODE, "-o", "json").stdout)
+    return found
+
+
+def what_a_person_set(lab: Lab) -> dict[str, Any]:
+    """Spec, labels and annotations of the Node."""
+    found = node_object(lab)
+    return {"spec": found["spec"], "labels": found["metadata"]["labels"], "annotations": found["metadata"].get("annotations", {})}
+
+
+def host_files(lab: Lab) -> str:
+    """A hash of every file that a dry run must leave alone."""
+    folders = "/etc /boot /var/lib/dpkg /var/lib/apt /var/lib/gpunode-hygiene /var/cache/apt"
+    return lab.ssh(f"find {folders} -type f -print0 2>/dev/null | sort -z | xargs -0 sha256sum | sha256sum").stdout
+
+
+def running_kernel(lab: Lab) -> str:
+    return lab.ssh("uname -r").stdout.strip()
+
+
+def boots(lab: Lab) -> int:
+    """How often the machine has booted since it was made (wtmp's boot records)."""
+    return int(lab.ssh("last -x reboot | grep -c '^reboot'").stdout)
+
+
+def default_is(lab: Lab, kernel_release: str) -> bool:
+    """What the boot menu does, told by other means than the collection's resolver: the drop-in, and what really boots is tested elsewhere."""
+    drop_in = lab.ssh("cat /etc/default/grub.d/zz-gpunode-hygiene.cfg 2>/dev/null || true").stdout
+    return kernel_release in drop_in
+
+
+def assert_left_on_the_previous_kernel(lab: Lab, run: PlaybookRun, reason: str) -> None:
+    lab.wait_ssh()
+    assert run.rc == 2, run.output
+    assert reason in run.node["failure"]["msg"], run.node["failure"]
+    assert running_kernel(lab) == lab.newer_kernel
+    assert not default_is(lab, lab.older_kernel)
+    assert "gpunode-trial" not in lab.ssh("cat /boot/grub/custom.cfg 2>/dev/null || true").stdout
+    assert "next_entry" not in lab.ssh("grub-editenv - list").stdout
+    assert node_object(lab)["spec"].get("unschedulable") is True
+
+
+@pytest.mark.parametrize("fault", ["panics", "cannot_mount_root", "corrupt_vmlinuz", "emergency_mode", "no_network"])
+def test_a_trial_boot_that_fails_ends_on_the_previous_kernel_still_cordoned(lab: Lab, recover: Recover, fault: str) -> None:
+    getattr(faults, fault)(lab, lab.older_kernel)
+    before = boots(lab)
+    run = recover(gpunode_confirm_within=150, gpunode_reboot_timeout=300)
+    assert_left_on_the_previous_kernel(lab, run, f"came back on {lab.newer_kernel}, not on {lab.older_kernel}")
+    assert boots(lab) >= before + 1
+
+
+def test_a_hard_hang_is_power_cycled_by_the_users_command(lab: Lab, recover: Recover) -> None:
+    faults.hard_hang(lab, lab.older_kernel)
+    run = recover(gpunode_reboot_timeout=60, gpunode_power_cycle_command=lab.power_cycle_command)
+    assert_left_on_the_previous_kernel(lab, run, f"came back on {lab.newer_kernel}, not on {lab.older_kernel}")
+
+
+def test_a_hard_hang_without_a_power_cycle_command_is_reported_as_stuck_with_what_to_do(lab: Lab, recover: Recover) -> None:
+    faults.hard_hang(lab, lab.older_kernel)
+    run = recover(gpunode_reboot_timeout=60)
+    assert run.rc == 2
+    assert "power-cycle it by its BMC" in run.node["failure"]["msg"]
+    assert node_object(lab)["spec"]["unschedulable"] is True
+    lab.reset()
+    lab.wait_ssh()
+    assert running_kernel(lab) == lab.newer_kernel
+
+
+REFUSALS = {
+    "a kernel that is not installed": (None, {"gpunode_kernel_release": "6.1.0-1-amd64"}, "6.1.0-1-amd64"),
+    "a kernel without initrd": (faults.missing_initrd, {}, "initrd"),
+    "a full /boot": (faults.full_boot, {}, "/boot has"),
+    "a held apt lock": (faults.held_apt_lock, {"gpunode_lock_timeout": 5}, "lock"),
+    "an API server that cannot be reached": (None, {"kubeconfig": "unreachable"}, "API server"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_what_cannot_work_is_refused_with_nothing_changed(lab: Lab, recover: Recover, case: str) -> None:
+    break_it, variables, words = REFUSALS[case]
+    variables = dict(variables)
+    kubeconfig = lab.unreachable_kubeconfig() if variables.pop("kubeconfig", "") else None
+    if break_it:
+        break_it(lab, lab.older_kernel)
+    before = (host_files(lab), what_a_person_set(lab))
+    run = recover(kubeconfig=kubeconfig, **variables)
+    assert run.rc == 2
+    assert words in run.node["failure"]["msg"]
+    assert (host_files(lab), what_a_person_set(lab)) == before
+
+
+def test_a_dry_run_shows_the_whole_plan_and_writes_nothing(lab: Lab, recover: Recover) -> None:
+    before = (host_files(lab), what_a_person_set(lab))
+    run = recover("--check", "--diff")
+    assert run.rc == 0, run.output
+    assert (host_files(lab), what_a_person_set(lab)) == before
+    whats = {change["what"] for change in run.node["plan"]}
+    assert {"cordon", "hold", "next_entry"} <= whats
+    assert any(pod["name"].startswith("trainer") for pod in run.node["pods_evicted"])
+
+
+def test_a_cordon_placed_by_somebody_else_survives_the_recovery(lab: Lab, recover: Recover) -> None:
+    lab.kubectl("cordon", NODE)
+    run = recover()
+    assert run.rc == 0, run.output
+    assert running_kernel(lab) == lab.older_kernel
+    assert node_object(lab)["spec"]["unschedulable"] is True
+
+
+KILL_POINTS = {
+    "after the drain": "TASK [gpunode.hygiene.kernel_pin : Pin the kernel]",
+    "after the pin": "TASK [gpunode.hygiene.boot_kernel : Set what boots next]",
+    "after the one-shot entry": "TASK [gpunode.hygiene.verified_reboot : Reboot and wait]",
+}
+
+
+@pytest.mark.parametrize("point", [*KILL_POINTS, "right after the reboot"])
+def test_a_run_killed_anywhere_finishes_when_started_again_with_one_reboot_in_all(lab: Lab, recover: Recover, point: str) -> None:
+    before = boots(lab)
+    # The tasks are seen twice: first in the rehearsal.
+    seen = {"count": 0}
+    wanted = 1 if "entry" in point or "reboot" in point else 2
+
+    def reached(line: str) -> bool:
+        seen["count"] += line.startswith(KILL_POINTS.get(point, KILL_POINTS["after the one-shot entry"]))
+        if seen["count"] < wanted:
+            return False
+        if point == "right after the reboot":
+            lab.wait_until_it_goes_down()
+        return True
+
+    killed = recover(kill_when=reached)
+    assert killed.rc == -9
+    lab.wait_ssh()
+    run = recover()
+    assert run.rc == 0, run.output
+    assert running_kernel(lab) == lab.older_kernel
+    assert boots(lab) == before + 1
+    assert node_object(lab)["spec"].get("unschedulable") is None
