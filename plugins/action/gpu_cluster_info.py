@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.action import ControllerAction, connect
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.info.gather import PARTS, Want, gather
@@ -17,7 +17,7 @@ from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.options i
 class ActionModule(ControllerAction):
     """Read the cluster's GPU side; documented in plugins/modules/gpu_cluster_info.py."""
 
-    ARGUMENTS = {
+    ARGUMENTS: ClassVar[dict[str, Any]] = {
         "parts": {"type": "list", "elements": "str", "choices": list(PARTS), "default": list(PARTS)},
         "nodes": {"type": "list", "elements": "str", "default": []},
         "logs_of": {"type": "list", "elements": "str"},
@@ -29,7 +29,7 @@ class ActionModule(ControllerAction):
         "node": {"type": "str"},
         **CONNECTION_SPEC,
     }
-    CONSTRAINTS = {"required_by": {"match_system_uuid": ["match_machine_id"], "match_boot_id": ["match_machine_id"], "node": ["match_machine_id"]}}
+    CONSTRAINTS: ClassVar[dict[str, Any]] = {"required_by": {"match_system_uuid": ["match_machine_id"], "match_boot_id": ["match_machine_id"], "node": ["match_machine_id"]}}
 
     def work(self, arguments: dict[str, Any], check_mode: bool) -> dict[str, Any]:
         """See `ControllerAction.work`; nothing is ever changed."""

@@ -9,10 +9,9 @@ import secrets
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ansible.utils.display import Display
-
 from ansible_collections.gpunode.hygiene.plugins.module_utils._model import RUN_ID, HygieneError
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.action import ControllerAction, connect
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.drain.filters import Rules
@@ -28,7 +27,7 @@ SERVICE_ACCOUNT_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/
 class ActionModule(ControllerAction):
     """Cordon, drain or give back a node; documented in plugins/modules/node_drain.py."""
 
-    ARGUMENTS = {
+    ARGUMENTS: ClassVar[dict[str, Any]] = {
         "name": {"type": "str", "required": True},
         "state": {"type": "str", "choices": ["cordoned", "drained", "uncordoned"], "default": "drained"},
         "run": {"type": "str"},

@@ -291,17 +291,18 @@ def _reason(error: Exception) -> str:
 
 def _configuration(settings: Settings) -> Any:
     configuration = kubernetes.client.Configuration()
+    loaders: Any = kubernetes.config  # it has no types
     try:
         if settings.origin == "kubeconfig" and isinstance(settings.kubeconfig, dict):
-            kubernetes.config.load_kube_config_from_dict(
+            loaders.load_kube_config_from_dict(
                 settings.kubeconfig, context=settings.values.get("context"), client_configuration=configuration, persist_config=False
             )
         elif settings.origin == "kubeconfig":
-            kubernetes.config.load_kube_config(
+            loaders.load_kube_config(
                 str(settings.kubeconfig), context=settings.values.get("context"), client_configuration=configuration, persist_config=False
             )
         elif settings.origin == "in-cluster":
-            kubernetes.config.load_incluster_config(client_configuration=configuration)
+            loaders.load_incluster_config(client_configuration=configuration)
     except (kubernetes.config.ConfigException, OSError, ValueError, TypeError, KeyError) as error:
         raise _unusable(settings, error) from error
     names = {"host": "host", "ca_cert": "ssl_ca_cert", "client_cert": "cert_file", "client_key": "key_file", "validate_certs": "verify_ssl", "proxy": "proxy"}

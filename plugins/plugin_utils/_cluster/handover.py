@@ -47,7 +47,7 @@ def take(node: objects.Object, before: Claim | None, held: Claim, protect: bool)
     """
     name = objects.name(node)
     cordons = not objects.is_unschedulable(node)
-    found_annotations, found_labels = objects.annotations(node), objects.labels(node)
+    found_annotations, found_labels = objects.annotations_of(node), objects.labels_of(node)
     new_annotations = protection.taken(found_annotations, protection.ANNOTATIONS) if protect else {}
     new_labels = protection.taken(found_labels, protection.LABELS) if protect else {}
     # What was recorded first is what was there before us, also when somebody changed it meanwhile.
@@ -73,7 +73,7 @@ def give_back(node: objects.Object, claim: Claim | None) -> Step:
     name = objects.name(node)
     kept_by = cordon_kept_by(node, claim)
     uncordons = objects.is_unschedulable(node) and kept_by is None
-    found_annotations, found_labels = objects.annotations(node), objects.labels(node)
+    found_annotations, found_labels = objects.annotations_of(node), objects.labels_of(node)
     old_annotations = protection.restored(found_annotations, claim.annotations, protection.ANNOTATIONS) if claim else {}
     old_labels = protection.restored(found_labels, claim.labels, protection.LABELS) if claim else {}
     changes = [Change("cordon", name, True, False, f"kubectl cordon {name}")] if uncordons else []
@@ -92,7 +92,7 @@ def cordon_kept_by(node: objects.Object, claim: Claim | None) -> str | None:
     owner = objects.cordon_owner(node)
     if owner is None:
         return None
-    reason = objects.annotations(node).get(KEEP_CORDONED)
+    reason = objects.annotations_of(node).get(KEEP_CORDONED)
     if reason is not None:
         return f"{KEEP_CORDONED}: {reason}"
     if owner == FIELD_MANAGER and (claim is None or claim.cordoned):
@@ -116,7 +116,7 @@ def unmet(node: objects.Object, kernel_release: str, boot_id: str) -> list[str]:
         reported = objects.node_info(node, field)
         if wanted and reported != wanted:
             reasons.append(f"it reports {words} {reported or 'nothing'}, not {wanted}")
-    state = objects.labels(node).get(UPGRADE_STATE, "")
+    state = objects.labels_of(node).get(UPGRADE_STATE, "")
     if state in UPGRADING:
         reasons.append(f"the operator's driver upgrade is in state {state}")
     return reasons
@@ -124,7 +124,7 @@ def unmet(node: objects.Object, kernel_release: str, boot_id: str) -> list[str]:
 
 def view(node: objects.Object, claim: Claim | None) -> dict[str, Any]:
     """What `before` and `after` compare; the claim's renewals are not in it."""
-    found_annotations, found_labels = objects.annotations(node), objects.labels(node)
+    found_annotations, found_labels = objects.annotations_of(node), objects.labels_of(node)
     return {
         "unschedulable": objects.is_unschedulable(node),
         "cordon_owner": objects.cordon_owner(node),

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import Any
 
 from ansible_collections.gpunode.hygiene.plugins.module_utils._model import HygieneError
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster import objects
@@ -67,7 +66,7 @@ def parse(text: str, node: str) -> Claim:
         _time(claim.started)
         _time(claim.renewed)
         if not isinstance(claim.pid, int) or not isinstance(claim.labels, dict) or not isinstance(claim.annotations, dict):
-            raise ValueError("a field has the wrong type")
+            raise TypeError("a field has the wrong type")
     except (ValueError, TypeError) as error:
         raise HygieneError(
             seen=f"The annotation {CLAIM} of node {node} is not a claim that this version can read ({error}): {text[:200]}",
@@ -79,7 +78,7 @@ def parse(text: str, node: str) -> Claim:
 
 def read(node: objects.Object) -> Claim | None:
     """The node's claim, or None when there is none. :raises HygieneError: as `parse`."""
-    text = objects.annotations(node).get(CLAIM)
+    text = objects.annotations_of(node).get(CLAIM)
     return None if text is None else parse(text, objects.name(node))
 
 

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from ansible_collections.gpunode.hygiene.plugins.module_utils._model import Change, HygieneError
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster import handover, ledger, objects, process, protection
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.client import Api, ApiError
-from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.drain import evict, filters, guards, outcome
+from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.drain import filters, guards, loop, outcome
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.drain.outcome import Outcome
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.ledger import Claim, Seeker, Standing
 
@@ -92,7 +92,7 @@ class Outturn:
 class Maintenance:
     """Work on one node through one API server.
 
-    :param progress: gets a short line when something changed.
+    :param progress: gets a short line in every round; it decides which are shown.
     """
 
     def __init__(self, api: Api, wish: Wish, progress: Callable[[str], None]) -> None:
@@ -102,7 +102,6 @@ class Maintenance:
         self.path = f"/api/v1/nodes/{quote(wish.node, safe='')}"
         self.deadline = time.monotonic() + wish.timeout
         self._renewed = time.monotonic()
-        self._last_rest = -1
 
     def warnings(self) -> list[str]:
         """What may act on the node meanwhile and cannot be told off."""
@@ -141,7 +140,8 @@ class Maintenance:
         """Give back what the claim says was taken, once the node is as expected."""
         node, claim, standing = self._read()
         name = self.wish.node
-        if claim is None and handover.cordon_kept_by(node, None) is not None or claim is None and not objects.is_unschedulable(node):
+        ours = claim is not None or (objects.is_unschedulable(node) and handover.cordon_kept_by(node, None) is None)
+        if not ours:
             view = handover.view(node, None)
             state = f"stays cordoned by {view['cordon_owner']}" if view["unschedulable"] else "is schedulable"
             return Outturn(f"Node {name} was not claimed by this collection; nothing is given back, and it {state}.", view, view, [], node, None, standing)
@@ -218,7 +218,6 @@ class Maintenance:
         )
 
     def _await_expected(self) -> None:
-        told: list[str] = []
         while True:
             reasons = handover.unmet(self._node(), self.wish.expect_kernel, self.wish.expect_boot_id)
             if not reasons:
@@ -230,9 +229,7 @@ class Maintenance:
                     remedy="Mend the node and run the same procedure again, or raise `timeout`",
                     facts={"unmet": reasons, "schedulable": False},
                 )
-            if reasons != told:
-                self.progress(f"{self.wish.node}: waiting: {'; '.join(reasons)}")
-                told = reasons
+            self.progress(f"{self.wish.node}: waiting: {'; '.join(reasons)}")
             time.sleep(SETTLE_SECONDS)
 
     # Pods
@@ -263,7 +260,7 @@ class Maintenance:
         servers = self.api.list("/api/v1/namespaces/kube-system/pods", {"labelSelector": "component=kube-apiserver"})
         guards.demand_drainable(self._node(), self.api.list("/api/v1/nodes"), [*here, *servers], self.wish.own_pod)
 
-    # evict.Evictor
+    # loop.Evictor
 
     def evict(self, pod: objects.Object) -> Outcome:
         """Ask the server to evict the pod; in check mode it only says whether it would."""
@@ -284,16 +281,14 @@ class Maintenance:
         return {objects.uid(pod): pod for pod in self._pods()}
 
     def tick(self, rest: int) -> None:
-        """A progress line when the number of remaining pods changed, and a sign of life in the claim every minute."""
-        if rest != self._last_rest:
-            self._last_rest = rest
-            self.progress(f"{self.wish.node}: {rest} pods left, {max(self.deadline - time.monotonic(), 0):.0f} s until the deadline")
+        """Say how many pods are left, and give a sign of life in the claim every minute."""
+        self.progress(f"{self.wish.node}: {rest} pods left")
         if time.monotonic() - self._renewed > RENEW_SECONDS:
             self._take()
 
     def _rehearse(self, out: Outturn, verdicts: list[filters.Verdict]) -> None:
         targets = [verdict for verdict in verdicts if verdict.action == filters.EVICT]
-        with ThreadPoolExecutor(evict.PARALLEL) as pool:
+        with ThreadPoolExecutor(loop.PARALLEL) as pool:
             answers = list(pool.map(self.evict, (verdict.pod for verdict in targets)))
         self._demand_none_fatal([(verdict.pod, answer.text) for verdict, answer in zip(targets, answers, strict=True) if answer.kind == outcome.FATAL])
         out.pods = [_entry(verdict.pod, verdict.reason) for verdict in targets]
@@ -320,9 +315,9 @@ class Maintenance:
                 break
             seen.update(objects.uid(verdict.pod) for verdict in targets)
             reasons.update({objects.uid(verdict.pod): verdict.reason for verdict in targets})
-            result = evict.evict_all([verdict.pod for verdict in targets], self, self.deadline, self._waits)
+            result = loop.evict_all([verdict.pod for verdict in targets], self, self.deadline, self._waits)
             out.pods += [
-                {**_entry(target.pod, reasons[objects.uid(target.pod)]), "seconds": round(target.gone_after, 1)} for target in result.in_state(evict.GONE)
+                {**_entry(target.pod, reasons[objects.uid(target.pod)]), "seconds": round(target.gone_after, 1)} for target in result.in_state(loop.GONE)
             ]
             self._demand_finished(result, out)
             self._recordon(out)
@@ -348,13 +343,13 @@ class Maintenance:
             if pods is not None:
                 out.after["pods"] = pods
 
-    def _demand_finished(self, result: evict.Result, out: Outturn) -> None:
-        self._demand_none_fatal([(target.pod, target.text) for target in result.in_state(evict.REFUSED)])
+    def _demand_finished(self, result: loop.Result, out: Outturn) -> None:
+        self._demand_none_fatal([(target.pod, target.text) for target in result.in_state(loop.REFUSED)])
         if not result.expired:
-            out.left += [_entry(target.pod, "still terminating; not waited for") for target in result.in_state(evict.TERMINATING)]
+            out.left += [_entry(target.pod, "still terminating; not waited for") for target in result.in_state(loop.TERMINATING)]
             return
-        blocked = [self._blocked(target.pod, target.budget, target.text) for target in result.in_state(evict.WAITING)]
-        slow = [_entry(target.pod, "still terminating") for target in result.in_state(evict.TERMINATING)]
+        blocked = [self._blocked(target.pod, target.budget, target.text) for target in result.in_state(loop.WAITING)]
+        slow = [_entry(target.pod, "still terminating") for target in result.in_state(loop.TERMINATING)]
         parts = []
         if blocked:
             parts.append(f"not evictable: {_names(blocked)}")
@@ -392,7 +387,7 @@ class Maintenance:
             budgets = self.api.list(f"/apis/policy/v1/namespaces/{objects.namespace(pod)}/poddisruptionbudgets")
         except ApiError:
             return []
-        return [objects.name(item) for item in budgets if objects.selects(objects.spec(item).get("selector"), objects.labels(pod))]
+        return [objects.name(item) for item in budgets if objects.selects(objects.spec(item).get("selector"), objects.labels_of(pod))]
 
 
 def _entry(pod: objects.Object, reason: str) -> dict[str, Any]:

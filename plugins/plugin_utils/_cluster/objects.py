@@ -38,12 +38,12 @@ def path(item: Object) -> str:
     return f"{namespace(item)}/{name(item)}"
 
 
-def labels(item: Object) -> dict[str, str]:
+def labels_of(item: Object) -> dict[str, str]:
     """`metadata.labels`, never None."""
     return dict(metadata(item).get("labels") or {})
 
 
-def annotations(item: Object) -> dict[str, str]:
+def annotations_of(item: Object) -> dict[str, str]:
     """`metadata.annotations`, never None."""
     return dict(metadata(item).get("annotations") or {})
 
@@ -126,7 +126,7 @@ def moment(text: Any) -> datetime | None:
         return None
     if isinstance(text, datetime):  # YAML loaders turn unquoted times into datetimes
         return text if text.tzinfo else text.replace(tzinfo=UTC)
-    return datetime.fromisoformat(str(text).replace("Z", "+00:00"))
+    return datetime.fromisoformat(str(text))
 
 
 def selects(selector: Mapping[str, Any] | None, item_labels: Mapping[str, str]) -> bool:

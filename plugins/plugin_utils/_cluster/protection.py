@@ -33,7 +33,7 @@ MANAGED_BY = {
 
 def warnings(node: objects.Object) -> list[str]:
     """One sentence for each manager that may reboot or replace the node meanwhile and cannot be told off on the Node."""
-    known = {**objects.labels(node), **objects.annotations(node)}
+    known = {**objects.labels_of(node), **objects.annotations_of(node)}
     return [
         f"Node {objects.name(node)} belongs to {manager}; it may be rebooted or replaced while it is not Ready."
         for marker, manager in MANAGED_BY.items()

@@ -58,7 +58,7 @@ def judge(pod: objects.Object, rules: Rules, daemonsets: Collection[tuple[str, s
         if not rules.force:
             return Verdict(pod, REFUSE, f"its DaemonSet {owner.get('name')} does not exist; nothing makes it again (option force)")
         orphan = True
-    if MIRROR in objects.annotations(pod):
+    if MIRROR in objects.annotations_of(pod):
         return Verdict(pod, LEAVE, "static pod of the kubelet")
     if finished:
         return Verdict(pod, EVICT, "finished")

@@ -32,7 +32,7 @@ def demand_drainable(node: objects.Object, nodes: Sequence[objects.Object], pods
             why="The drain would evict it half-way",
             remedy="Run it from outside the cluster, or on another node (instance group with a node selector)",
         )
-    if ETCD_ROLE in objects.labels(node) or any(objects.labels(pod).get("component") == "etcd" for pod in here):
+    if ETCD_ROLE in objects.labels_of(node) or any(objects.labels_of(pod).get("component") == "etcd" for pod in here):
         raise HygieneError(
             seen=f"Node {name} has an etcd member",
             why="A reboot can cost the cluster its quorum",
@@ -47,12 +47,12 @@ def demand_drainable(node: objects.Object, nodes: Sequence[objects.Object], pods
 
 
 def _has_api_server(node: objects.Object, here: Iterable[objects.Object]) -> bool:
-    return any(role in objects.labels(node) for role in CONTROL_PLANE_ROLES) or any(objects.labels(pod).get("component") == "kube-apiserver" for pod in here)
+    return any(role in objects.labels_of(node) for role in CONTROL_PLANE_ROLES) or any(objects.labels_of(pod).get("component") == "kube-apiserver" for pod in here)
 
 
 def _serves(node: objects.Object, pods: Iterable[objects.Object]) -> bool:
     """Whether another node answers for the API: its API server pod is ready, or (distributions without such pods) it is a ready control plane node."""
-    servers = [pod for pod in pods if objects.labels(pod).get("component") == "kube-apiserver"]
+    servers = [pod for pod in pods if objects.labels_of(pod).get("component") == "kube-apiserver"]
     if servers:
         return any(objects.is_ready(pod) for pod in servers if objects.spec(pod).get("nodeName") == objects.name(node))
-    return objects.is_ready(node) and any(role in objects.labels(node) for role in CONTROL_PLANE_ROLES)
+    return objects.is_ready(node) and any(role in objects.labels_of(node) for role in CONTROL_PLANE_ROLES)

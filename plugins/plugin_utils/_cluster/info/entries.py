@@ -28,13 +28,13 @@ SECRET_KEYS = frozenset({"env"})
 def node_entry(node: objects.Object) -> dict[str, Any]:
     """One Node, without its driver pods and images."""
     ready = objects.condition(node, "Ready")
-    annotations = objects.annotations(node)
+    annotations = objects.annotations_of(node)
     claim, problem = _claim(node)
     capacity, allocatable = (_gpus(objects.status(node).get(key) or {}) for key in ("capacity", "allocatable"))
     return {
         "name": objects.name(node),
         "created": objects.metadata(node).get("creationTimestamp"),
-        "labels": objects.labels(node),
+        "labels": objects.labels_of(node),
         "annotations": {key: value for key, value in annotations.items() if key != LAST_APPLIED},
         "taints": [dict(taint) for taint in objects.spec(node).get("taints") or []],
         "unschedulable": objects.is_unschedulable(node),
@@ -61,7 +61,7 @@ def node_entry(node: objects.Object) -> dict[str, Any]:
         "allocatable": allocatable,
         "gpu_capacity": capacity.get(GPU),
         "gpu_allocatable": allocatable.get(GPU),
-        "upgrade_state": objects.labels(node).get(UPGRADE_STATE),
+        "upgrade_state": objects.labels_of(node).get(UPGRADE_STATE),
     }
 
 
@@ -107,8 +107,8 @@ def driver_pod_entry(pod: objects.Object) -> dict[str, Any]:
 
 
 def _container(entry: Mapping[str, Any], init: bool) -> dict[str, Any]:
-    state, details = next(iter((entry.get("state") or {}).items()), ("unknown", {}))
-    _last, ended = next(iter((entry.get("lastState") or {}).items()), ("", {}))
+    state, details = _state(entry.get("state"))
+    _last, ended = _state(entry.get("lastState"))
     return {
         "name": entry.get("name", ""),
         "init": init,
@@ -127,6 +127,13 @@ def _container(entry: Mapping[str, Any], init: bool) -> dict[str, Any]:
         "log": None,
         "previous_log": None,
     }
+
+
+def _state(state: Mapping[str, Any] | None) -> tuple[str, Mapping[str, Any]]:
+    """A ContainerState has at most one of waiting, running and terminated."""
+    for kind, details in (state or {}).items():
+        return kind, details or {}
+    return "unknown", {}
 
 
 def is_failing(container: Mapping[str, Any]) -> bool:
@@ -155,7 +162,7 @@ def event_entry(event: objects.Object) -> dict[str, Any]:
 
 def is_driver_daemonset(daemonset: objects.Object) -> bool:
     """Whether the DaemonSet's pods are the driver's."""
-    template = objects.labels(objects.spec(daemonset).get("template") or {})
+    template = objects.labels_of(objects.spec(daemonset).get("template") or {})
     return any(all(template.get(key) == value for key, value in wanted.items()) for wanted in (DRIVER_LABELS, OLD_DRIVER_LABELS))
 
 
@@ -171,7 +178,7 @@ def daemonset_entry(daemonset: objects.Object) -> dict[str, Any]:
         "name": objects.name(daemonset),
         "images": images_of(pod_spec),
         "node_selector": dict(pod_spec.get("nodeSelector") or {}),
-        "precompiled": objects.labels(template).get("nvidia.com/precompiled") == "true",
+        "precompiled": objects.labels_of(template).get("nvidia.com/precompiled") == "true",
         "update_strategy": (objects.spec(daemonset).get("updateStrategy") or {}).get("type", ""),
         "startup_probes": probes,
         "desired": int(status.get("desiredNumberScheduled") or 0),

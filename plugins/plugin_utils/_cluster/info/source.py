@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import yaml
-
 from ansible_collections.gpunode.hygiene.plugins.module_utils._model import HygieneError
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster import objects
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.client import Api, ApiError
@@ -98,7 +97,7 @@ class Folder:
         return [
             item
             for item in self._objects[kind]
-            if all(objects.labels(item).get(key) == value for key, value in (labels or {}).items())
+            if all(objects.labels_of(item).get(key) == value for key, value in (labels or {}).items())
             and all(_field(item, key) == value for key, value in (fields or {}).items())
         ]
 
