@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, Optional
+from typing import Any
 
 from .driver import driver_facts
 from .shapes import count, mapping, rows, text, texts
@@ -101,7 +101,7 @@ def derive(record: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _both(one: Optional[list[str]], other: Optional[list[str]], join: Callable[[list[str], list[str]], list[str]]) -> Optional[list[str]]:
+def _both(one: list[str] | None, other: list[str] | None, join: Callable[[list[str], list[str]], list[str]]) -> list[str] | None:
     return None if one is None or other is None else join(one, other)
 
 
@@ -109,24 +109,24 @@ def _releases(installed: Iterable[dict[str, Any]]) -> list[str]:
     return [release for row in installed if (release := text(row.get("kernel_release"))) is not None]
 
 
-def _wanted(target: Optional[str], running: Optional[str], held: Optional[list[str]]) -> Optional[list[str]]:
+def _wanted(target: str | None, running: str | None, held: list[str] | None) -> list[str] | None:
     """The kernels that may boot next without surprise: the target, else the running one when it is held, else whatever is held."""
     if target is not None:
         return [target]
     return [running] if held is not None and running in held else held
 
 
-def _os_tag(os_id: Any, version_id: Any) -> Optional[str]:
+def _os_tag(os_id: Any, version_id: Any) -> str | None:
     """As the operator writes it behind a driver image's tag: ubuntu24.04."""
     return f"{os_id}{version_id}" if text(os_id) and text(version_id) else None
 
 
-def _label_os(labels: Any) -> Optional[str]:
+def _label_os(labels: Any) -> str | None:
     prefix = "feature.node.kubernetes.io/system-os_release."
     return _os_tag(mapping(labels).get(f"{prefix}ID"), mapping(labels).get(f"{prefix}VERSION_ID"))
 
 
-def _image_os(images: Any) -> Optional[dict[str, str]]:
+def _image_os(images: Any) -> dict[str, str] | None:
     """The operating system that a driver image's tag ends with: 580.126.20-ubuntu24.04. A digest has none."""
     for image in texts(images) or []:
         found = _IMAGE_OS.search(image)
@@ -135,7 +135,7 @@ def _image_os(images: Any) -> Optional[dict[str, str]]:
     return None
 
 
-def _gpu_expected(pci_gpus: Any, labels: Any) -> Optional[bool]:
+def _gpu_expected(pci_gpus: Any, labels: Any) -> bool | None:
     if isinstance(pci_gpus, list) and pci_gpus:
         return True
     present = text(mapping(labels).get("nvidia.com/gpu.present"))
@@ -144,7 +144,7 @@ def _gpu_expected(pci_gpus: Any, labels: Any) -> Optional[bool]:
     return False if isinstance(pci_gpus, list) else None
 
 
-def _gpus(allocatable: Any) -> Optional[int]:
+def _gpus(allocatable: Any) -> int | None:
     """GPUs and MIG slices together; a node whose device plugin never registered has no such key, which means none."""
     if not isinstance(allocatable, dict):
         return None
@@ -152,20 +152,20 @@ def _gpus(allocatable: Any) -> Optional[int]:
     return None if None in amounts else sum(amount for amount in amounts if amount is not None)
 
 
-def _gpu_resources(allocatable: Any) -> Optional[list[str]]:
+def _gpu_resources(allocatable: Any) -> list[str] | None:
     """For reading: a key that is not there and a zero have different causes."""
     if not isinstance(allocatable, dict):
         return None
     return [f"{resource}: {amount}" for resource, amount in sorted(allocatable.items())] or ["nvidia.com/gpu is not there at all"]
 
 
-def _majority(nodes_by_os: Any) -> Optional[str]:
+def _majority(nodes_by_os: Any) -> str | None:
     """The operating system of most GPU nodes; of equals, the first by name."""
     sizes = {name: len(nodes) for name, nodes in mapping(nodes_by_os).items() if isinstance(nodes, list) and nodes}
     return min(sizes, key=lambda name: (-sizes[name], name)) if sizes else None
 
 
-def _driver_per_os(policies: Any) -> Optional[bool]:
+def _driver_per_os(policies: Any) -> bool | None:
     """Whether NVIDIADriver objects rule: they get one DaemonSet per operating system (gpu-operator, internal/state/nodepool.go)."""
     known = rows(policies)
     if known is None:
@@ -174,7 +174,7 @@ def _driver_per_os(policies: Any) -> Optional[bool]:
     return any(policy.get("kind") == "NVIDIADriver" for policy in known) and all(driver.get("useNvidiaDriverCRD") is True for driver in cluster)
 
 
-def _holds_lost(runs: Any, held: Optional[list[str]]) -> Optional[list[str]]:
+def _holds_lost(runs: Any, held: list[str] | None) -> list[str] | None:
     """Packages whose hold the newest record that speaks of them set, and which are not held now."""
     records = rows(runs)
     if records is None or held is None:
@@ -188,7 +188,7 @@ def _holds_lost(runs: Any, held: Optional[list[str]]) -> Optional[list[str]]:
     return sorted(name for name, state in wanted.items() if state in ("hold", True) and name not in held)
 
 
-def _out_of_tree_missing(modules: Any, next_kernel: Optional[str]) -> Optional[list[str]]:
+def _out_of_tree_missing(modules: Any, next_kernel: str | None) -> list[str] | None:
     known = rows(modules)
     if known is None or next_kernel is None:
         return None
@@ -202,7 +202,7 @@ def _out_of_tree_missing(modules: Any, next_kernel: Optional[str]) -> Optional[l
     return found
 
 
-def _missing_images(images: Any) -> Optional[list[str]]:
+def _missing_images(images: Any) -> list[str] | None:
     """References that the registry says it does not have; unknown as soon as one could not be looked up and none is missing."""
     answers = rows(images)
     if answers is None:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Optional
+from typing import Any
 
 from .shapes import count, mapping, rows, text
 
@@ -44,7 +44,7 @@ def driver_facts(pods: Any) -> dict[str, Any]:
     }
 
 
-def _waiting(container: dict[str, Any]) -> Optional[str]:
+def _waiting(container: dict[str, Any]) -> str | None:
     """Why it is kept from running, unless it only waits for its turn."""
     reason = text(container.get("reason")) if container.get("state") == "waiting" else None
     return None if reason in ("ContainerCreating", "PodInitializing") else reason

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 from ...module_utils._model import Evidence, Finding, HygieneError, Remedy
 from .derive import collect_hint, derive
@@ -63,14 +63,14 @@ class _Reader:
 class _Verdict:
     """Whether signs hold (None: cannot be told), and what says so."""
 
-    holds: Optional[bool]
+    holds: bool | None
     evidence: tuple[Evidence, ...] = ()
     missing: tuple[str, ...] = ()
     otherwise: str = ""
     suggested: bool = False
 
 
-def _apply(rule: Rule, reader: _Reader, node: str) -> Optional[Finding]:
+def _apply(rule: Rule, reader: _Reader, node: str) -> Finding | None:
     required = _judge(rule.signs, reader)
     if required.holds is False or (required.holds is None and not required.suggested):
         return None

@@ -30,7 +30,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any
 
 from ...module_utils._model import HygieneError
 from .operations import OPERATIONS, PATTERN, WITHOUT_VALUE
@@ -60,10 +60,10 @@ class Group:
     """Signs of which one (`any`) or each (`all`) must hold."""
 
     kind: str
-    signs: tuple["Node", ...]
+    signs: tuple[Node, ...]
 
 
-Node = Union[Sign, Group]
+Node = Sign | Group
 
 
 @dataclass(frozen=True)

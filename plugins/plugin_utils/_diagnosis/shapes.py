@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 
 def mapping(value: Any) -> dict[str, Any]:
@@ -14,22 +14,22 @@ def mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def rows(value: Any) -> Optional[list[dict[str, Any]]]:
+def rows(value: Any) -> list[dict[str, Any]] | None:
     """A list of mappings."""
     return value if isinstance(value, list) and all(isinstance(item, dict) for item in value) else None
 
 
-def texts(value: Any) -> Optional[list[str]]:
+def texts(value: Any) -> list[str] | None:
     """A list of texts."""
     return value if isinstance(value, list) and all(isinstance(item, str) for item in value) else None
 
 
-def text(value: Any) -> Optional[str]:
+def text(value: Any) -> str | None:
     """A text that says something."""
     return value if isinstance(value, str) and value else None
 
 
-def count(value: Any) -> Optional[int]:
+def count(value: Any) -> int | None:
     """A number of things; Kubernetes writes quantities as texts."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
