@@ -18,6 +18,7 @@ from .driver import driver_facts
 from .shapes import count, mapping, rows, text, texts
 
 _HELD_KERNEL = re.compile(r"linux-image-(?:unsigned-)?(\d[^:]*?)(?:-unsigned)?(?::[a-z0-9]+)?\Z")
+_LOST_HOLD = re.compile(r"the recorded hold of (\S+) is gone")
 _IMAGE_OS = re.compile(r"-([a-z]+)([0-9][0-9.]*)\Z")
 
 _COLLECT = {
@@ -29,7 +30,7 @@ _COLLECT = {
     "protected_fallbacks": "host.kernel.installed, host.kernel.running and host.packages.held (gpu_host_info)",
     "closure_unheld": "host.packages.closure and host.packages.held (gpu_host_info)",
     "closure_held": "host.packages.closure and host.packages.held (gpu_host_info)",
-    "holds_lost": "host.runs and host.packages.held (gpu_host_info)",
+    "holds_lost": "host.packages.problems (gpu_host_info)",
     "out_of_tree_missing": "host.out_of_tree and host.boot.next.kernel_release (gpu_host_info)",
     "host_os": "host.os (gpu_host_info)",
     "label_os": "cluster.labels: NFD's system-os_release labels (gpu_cluster_info)",
@@ -81,7 +82,7 @@ def derive(record: dict[str, Any]) -> dict[str, Any]:
         "protected_fallbacks": _both(fallbacks, held_kernels, lambda one, other: [name for name in one if name in other]),
         "closure_unheld": _both(closure, held, lambda one, other: [name for name in one if name not in other]),
         "closure_held": _both(closure, held, lambda one, other: [name for name in one if name in other]),
-        "holds_lost": _holds_lost(host.get("runs"), held),
+        "holds_lost": _holds_lost(packages.get("problems")),
         "out_of_tree_missing": _out_of_tree_missing(host.get("out_of_tree"), next_kernel),
         "host_os": _os_tag(mapping(host.get("os")).get("id"), mapping(host.get("os")).get("version_id")),
         "label_os": _label_os(labels),
@@ -174,18 +175,10 @@ def _driver_per_os(policies: Any) -> bool | None:
     return any(policy.get("kind") == "NVIDIADriver" for policy in known) and all(driver.get("useNvidiaDriverCRD") is True for driver in cluster)
 
 
-def _holds_lost(runs: Any, held: list[str] | None) -> list[str] | None:
-    """Packages whose hold the newest record that speaks of them set, and which are not held now."""
-    records = rows(runs)
-    if records is None or held is None:
-        return None
-    wanted: dict[str, Any] = {}
-    for record in records:
-        for change in rows(record.get("changes")) or []:
-            name = text(change.get("where"))
-            if change.get("what") == "hold" and name is not None:
-                wanted.setdefault(name, change.get("after"))
-    return sorted(name for name, state in wanted.items() if state in ("hold", True) and name not in held)
+def _holds_lost(problems: Any) -> list[str] | None:
+    """Packages whose recorded hold is gone, as the packages part of gpu_host_info words it."""
+    known = texts(problems)
+    return None if known is None else [found.group(1) for problem in known if (found := _LOST_HOLD.fullmatch(problem))]
 
 
 def _out_of_tree_missing(modules: Any, next_kernel: str | None) -> list[str] | None:
@@ -215,18 +208,21 @@ def _missing_images(images: Any) -> list[str] | None:
 
 def _unread(record: dict[str, Any]) -> list[str]:
     """Every part of the evidence that is not there, with the reason where one was given."""
+    host, cluster, node = record.get("host"), record.get("cluster"), record.get("node")
     found = []
-    for part in ("host", "cluster"):
-        value = record.get(part)
-        if not isinstance(value, dict):
-            found.append(f"{part}: not gathered")
-            continue
-        for name, reason in sorted(mapping(value.get("unknown")).items()):
-            found.append(f"{part}.{name}: {reason}")
-    if isinstance(record.get("images"), list):
-        for answer in rows(record["images"]) or []:
-            if answer.get("state") not in ("exists", "missing"):
-                found.append(f"images {answer.get('reference')}: {answer.get('reason')}")
-    elif record.get("cluster") is not None:
-        found.append("images: not looked up")
-    return found
+    if isinstance(host, dict):
+        found += [f"host.{part}: {reason}" for part, reason in sorted(mapping(host.get("unknown")).items())]
+        found += [f"host subset {subset}: not asked for" for subset in texts(host.get("not_checked")) or []]
+    else:
+        found.append("host: not gathered")
+    if isinstance(cluster, dict):
+        # The reasons of all nodes lie together; those about the logs of another node do not concern this one.
+        reasons = sorted(mapping(cluster.get("unknown")).items())
+        found += [f"cluster.{part}: {reason}" for part, reason in reasons if not part.startswith("nodes.") or part.startswith(f"nodes.{node}.")]
+        found += [f"cluster.expected_images: {problem}" for problem in texts(cluster.get("expected_images_problems")) or []]
+    else:
+        found.append("cluster: not gathered")
+    answers = rows(record.get("images"))
+    if answers is None:
+        return [*found, "images: not looked up"]
+    return found + [f"image {answer.get('reference')}: {answer.get('reason')}" for answer in answers if answer.get("state") not in ("exists", "missing")]

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from .version import compare_versions
+from ...module_utils._host.kernel.release import compare
 
 
 class NotComparable(Exception):
@@ -78,6 +78,14 @@ def _like(seen: Any, patterns: Any) -> bool:
     return any(isinstance(pattern, str) and fnmatch.fnmatchcase(text, pattern) for pattern in patterns)
 
 
+def _compare(seen: Any, wanted: Any) -> int:
+    """Component by component, numbers as numbers; it suits kernel releases, operating systems and drivers alike."""
+    try:
+        return compare(_text(seen), _text(wanted))
+    except ValueError as error:
+        raise NotComparable("is no version") from error
+
+
 OPERATIONS: dict[str, Callable[[Any, Any], bool]] = {
     "equals": _same,
     "not_equals": lambda seen, wanted: not _same(seen, wanted),
@@ -93,10 +101,10 @@ OPERATIONS: dict[str, Callable[[Any, Any], bool]] = {
     "le": lambda seen, wanted: _number(seen) <= _number(wanted),
     "gt": lambda seen, wanted: _number(seen) > _number(wanted),
     "ge": lambda seen, wanted: _number(seen) >= _number(wanted),
-    "version_lt": lambda seen, wanted: compare_versions(_text(seen), _text(wanted)) < 0,
-    "version_le": lambda seen, wanted: compare_versions(_text(seen), _text(wanted)) <= 0,
-    "version_gt": lambda seen, wanted: compare_versions(_text(seen), _text(wanted)) > 0,
-    "version_ge": lambda seen, wanted: compare_versions(_text(seen), _text(wanted)) >= 0,
+    "version_lt": lambda seen, wanted: _compare(seen, wanted) < 0,
+    "version_le": lambda seen, wanted: _compare(seen, wanted) <= 0,
+    "version_gt": lambda seen, wanted: _compare(seen, wanted) > 0,
+    "version_ge": lambda seen, wanted: _compare(seen, wanted) >= 0,
     "empty": lambda seen, _wanted: len(_sized(seen)) == 0,
     "not_empty": lambda seen, _wanted: len(_sized(seen)) > 0,
 }
