@@ -333,7 +333,7 @@ gpu_host:
           elements: str
           sample: [grub_default, kernel_pin]
         changes:
-          description: Everything that the run changed, with what was there before and how to give it back.
+          description: Everything that the run changed, with what was there before and how to give it back. V(null) when a record cannot be read.
           type: list
           elements: dict
           contains:
@@ -357,6 +357,9 @@ gpu_host:
               description: A command that gives the earlier value back.
               type: str
               sample: apt-mark unhold linux-generic
+        problem:
+          description: Why a record of the run cannot be read; V(null) when all can.
+          type: str
     pci_gpus:
       description: PCI addresses of the NVIDIA GPUs, whether or not a driver is bound.
       returned: subset V(gpus)

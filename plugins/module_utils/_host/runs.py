@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Iterable, Optional
 
@@ -96,22 +97,28 @@ def save(description: Run, runs: str = record.RUNS) -> None:
 def listing(runs: str = record.RUNS) -> list[dict[str, Any]]:
     """The `runs` part: every run on the host, newest first.
 
-    Each has the fields of `Run` (None where a module was called by itself and nothing describes the run), `modules` (those that recorded changes)
-    and `changes` (all of theirs).
+    Each has the fields of `Run` (None where a module was called by itself and nothing describes the run), `modules` (those that recorded changes),
+    `changes` (all of theirs; None when a record cannot be read) and `problem` (why; None otherwise).
 
-    :raises HygieneError: when a record cannot be read.
+    :raises OSError: when the folder cannot be read.
     """
     rows = [_row(run, runs) for run in _ids(runs)]
     return sorted(rows, key=lambda row: (row["started"] or "", row["run"]), reverse=True)
 
 
 def surplus(rows: Iterable[dict[str, Any]], keep: int, current: str) -> list[str]:
-    """The runs beyond the newest `keep`, oldest first; never the current one, and none that is not finished.
+    """The runs beyond the newest `keep`, oldest first; never the current one, none that is not finished, and none with a damaged record.
 
     :param rows: as `listing` gives them, newest first.
     """
-    ended = [row["run"] for row in rows if row["state"] != STARTED and row["run"] != current]
+    ended = [row["run"] for row in rows if row["state"] != STARTED and row["problem"] is None and row["run"] != current]
     return ended[max(keep - 1, 0) :][::-1]
+
+
+def in_use_by_others(rows: Iterable[dict[str, Any]], what: str, current: str) -> set[str]:
+    """The things of one kind that another run, which is not finished, has changed."""
+    others = [row for row in rows if row["state"] == STARTED and row["run"] != current]
+    return {change["where"] for row in others for change in row["changes"] or [] if change["what"] == what}
 
 
 def prune(run: str, runs: str = record.RUNS) -> None:
@@ -121,19 +128,27 @@ def prune(run: str, runs: str = record.RUNS) -> None:
 
 
 def _row(run: str, runs: str) -> dict[str, Any]:
-    described = load(run, runs)
-    fields = described.as_dict() if described else {name: None for name in Run.__dataclass_fields__}
-    fields.pop("version", None)
-    modules = [name[: -len(".json")] for name in sorted(os.listdir(os.path.join(runs, run))) if name.endswith(".json")]
-    modules = [module for module in modules if module != DESCRIPTION and not module.startswith(".")]
-    changes = [change.as_dict() for module in modules for change in record.load(run, module, runs)]
-    return {**fields, "run": run, "started": fields["started"] or _oldest(run, modules, runs), "modules": modules, "changes": changes}
+    empty = {name: None for name in Run.__dataclass_fields__}
+    modules = _modules(os.path.join(runs, run))
+    try:
+        described = load(run, runs)
+        changes = [change.as_dict() for module in modules for change in record.load(run, module, runs)]
+    except HygieneError as error:
+        # One damaged record must not hide the others, nor keep a run from being closed.
+        return {**empty, "run": run, "started": _oldest(run, modules, runs), "modules": modules, "changes": None, "problem": str(error)}
+    fields = {name: value for name, value in described.as_dict().items() if name != "version"} if described else empty
+    return {**fields, "run": run, "started": fields["started"] or _oldest(run, modules, runs), "modules": modules, "changes": changes, "problem": None}
+
+
+def _modules(folder: str) -> list[str]:
+    names = [name[: -len(".json")] for name in sorted(os.listdir(folder)) if name.endswith(".json") and not name.startswith(".")]
+    return [name for name in names if name != DESCRIPTION]
 
 
 def _oldest(run: str, modules: list[str], runs: str) -> Optional[str]:
-    """When the undescribed run recorded its first change."""
-    written = [json.loads(read_text(os.path.join(runs, run, f"{module}.json")) or "{}").get("written") for module in modules]
-    return min((time for time in written if time), default=None)
+    """When an undescribed run recorded its changes."""
+    times = [os.stat(os.path.join(runs, run, f"{module}.json")).st_mtime for module in modules]
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(min(times))) if times else None
 
 
 def _ids(runs: str) -> list[str]:
