@@ -306,11 +306,14 @@ class Maintenance:
     def _evict(self, out: Outturn) -> None:
         reasons: dict[str, str] = {}
         seen: set[str] = set()
-        for _attempt in range(PASSES):
+        for attempt in range(PASSES):
             verdicts = self._judge()
             self._demand_none_refused(verdicts, f"They came while it was drained; node {self.wish.node} stays cordoned and claimed")
             out.left = [_entry(verdict.pod, verdict.reason) for verdict in verdicts if verdict.action == filters.LEAVE]
-            targets = [verdict for verdict in verdicts if verdict.action == filters.EVICT and objects.uid(verdict.pod) not in seen]
+            targets = [
+                verdict for verdict in verdicts
+                if verdict.action == filters.EVICT and objects.uid(verdict.pod) not in seen and not (attempt and filters.tolerates_cordon(verdict.pod))
+            ]
             if not targets:
                 break
             seen.update(objects.uid(verdict.pod) for verdict in targets)

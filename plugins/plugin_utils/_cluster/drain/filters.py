@@ -14,6 +14,7 @@ from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster import ob
 
 EVICT, LEAVE, REFUSE = "evict", "leave", "refuse"
 MIRROR = "kubernetes.io/config.mirror"
+UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 FINISHED = frozenset({"Succeeded", "Failed"})
 
 
@@ -71,6 +72,15 @@ def judge(pod: objects.Object, rules: Rules, daemonsets: Collection[tuple[str, s
     if owner is None or orphan:
         return Verdict(pod, EVICT, "nothing makes it again")
     return Verdict(pod, EVICT, f"managed by {owner.get('kind')} {owner.get('name')}")
+
+
+def tolerates_cordon(pod: objects.Object) -> bool:
+    """Whether the scheduler sends the pod to a cordoned node all the same: evicting it again would not help."""
+    return any(
+        toleration.get("key", "") in ("", UNSCHEDULABLE) and toleration.get("effect", "") in ("", "NoSchedule")
+        and (toleration.get("operator") == "Exists" or (toleration.get("key") == UNSCHEDULABLE and not toleration.get("value")))
+        for toleration in objects.spec(pod).get("tolerations") or []
+    )
 
 
 def judge_all(pods: Iterable[objects.Object], rules: Rules, daemonsets: Collection[tuple[str, str]], now: datetime) -> list[Verdict]:
