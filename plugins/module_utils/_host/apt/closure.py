@@ -12,8 +12,8 @@ are an open set (generic, generic-hwe-24.04, azure-6.8, nvidia-64k, cloud-amd64,
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Iterable, Sequence
 
 from ..._model import HygieneError
 from .status import Package

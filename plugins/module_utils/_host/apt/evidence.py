@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Optional, Sequence
+from collections.abc import Sequence
+from typing import Any, Optional
 
 from ..record import RUNS, load, runs_with
 from .closure import Closure, closure, image_release, is_kernel_name

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import os
-from typing import Mapping
+from collections.abc import Mapping
 
 from ..._model import HygieneError
 from ..run import run

@@ -10,8 +10,9 @@ import fcntl
 import os
 import struct
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Callable, Iterator, Optional
+from typing import Optional
 
 from ..._model import HygieneError
 from ..files import read_text

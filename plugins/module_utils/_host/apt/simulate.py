@@ -13,9 +13,9 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Iterable, Iterator, Mapping, Sequence
 
 from ..._model import HygieneError
 from ..files import read_text

@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Iterable
 
 from ..._model import HygieneError
 from ..run import run
@@ -72,8 +72,9 @@ def parse_status(text: str) -> list[Package]:
 
 
 def _package(row: list[str]) -> Package:
-    *fixed, pre_depends, depends = row
-    return Package(*fixed, depends=tuple(dependency_names(f"{pre_depends}, {depends}")))
+    name_for_dpkg, name, architecture, want, error, status, version, pre_depends, depends = row
+    needs = tuple(dependency_names(f"{pre_depends}, {depends}"))
+    return Package(name_for_dpkg, name, architecture, want, error, status, version, needs)
 
 
 def dependency_names(relations: str) -> list[str]:
