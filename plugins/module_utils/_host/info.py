@@ -44,7 +44,7 @@ def choose(asked: Iterable[str]) -> list[str]:
     excluded = {name[1:] for name in names if name.startswith("!")}
     if "all" in excluded:
         excluded |= set(SUBSETS)
-    base = set(valid) if "all" in named or not named and "all" not in excluded else {MINIMAL}
+    base = set(valid) if "all" in named or (not named and "all" not in excluded) else {MINIMAL}
     chosen = (base - excluded) | (named - {"all"})
     return [name for name in valid if name in chosen]
 

@@ -128,7 +128,7 @@ def prune(run: str, runs: str = record.RUNS) -> None:
 
 
 def _row(run: str, runs: str) -> dict[str, Any]:
-    empty = {name: None for name in Run.__dataclass_fields__}
+    empty: dict[str, Any] = dict.fromkeys(Run.__dataclass_fields__)
     modules = _modules(os.path.join(runs, run))
     try:
         described = load(run, runs)

@@ -64,7 +64,8 @@ def prove(packages: Sequence[Package], closure: Closure, root: str = "/") -> Non
     with sandbox(wanted, root) as options:
         found = [violation for command, more in _COMMANDS.items() for violation in _try(command, packages, closure, [*options, *more])]
     if found:
-        others = sorted({name for violation in found for name in violation.pulled_by})
+        there = {package.name for package in packages if package.present}
+        others = sorted({name for violation in found for name in violation.pulled_by if name in there})
         remedy = f"Hold what pulls them too (`apt-mark hold {' '.join(others)}`)" if others else "Look at `apt-get -s dist-upgrade` and at APT::Ignore-Hold"
         raise HygieneError(
             f"With {len(closure.names)} packages held, {'; '.join(str(violation) for violation in found)}",

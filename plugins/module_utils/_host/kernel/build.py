@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import struct
 from typing import Optional
 
 # Linux x86 boot protocol (Documentation/arch/x86/boot.rst): magic at 0x202, and at 0x20e the offset of the version text less 0x200.
@@ -22,7 +21,7 @@ def build_of_image(head: bytes) -> Optional[str]:
     """The build (`#117-Ubuntu SMP ...`, as `uname -v` prints it) in the first 64 KiB of an x86 kernel image; None for any other file."""
     if head[_MAGIC_AT : _MAGIC_AT + len(_MAGIC)] != _MAGIC:
         return None
-    (pointer,) = struct.unpack_from("<H", head, _POINTER_AT)
+    pointer = int.from_bytes(head[_POINTER_AT : _POINTER_AT + 2], "little")
     text = head[pointer + _POINTER_BASE :].split(b"\0", 1)[0].decode("ascii", errors="replace") if pointer else ""
     found = _BUILD.search(text)
     return found.group().strip() if found else None

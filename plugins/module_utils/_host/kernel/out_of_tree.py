@@ -75,18 +75,18 @@ def join(
             rows.append({"name": name, "source": "module", "loaded": True, "version": None, "available_for": available})
         else:
             elsewhere.append(name)
-    for module in dkms:
-        if not _NVIDIA.match(module.name):
-            rows.append(
-                {
-                    "name": module.name,
-                    "source": "dkms",
-                    "loaded": None,
-                    "version": module.installed.get(running) or module.versions[-1],
-                    "available_for": [release for release in known if release in module.installed],
-                }
-            )
+    rows += [_dkms_row(module, known, running) for module in dkms if not _NVIDIA.match(module.name)]
     return rows, elsewhere
+
+
+def _dkms_row(module: DkmsModule, releases: list[str], running: str) -> dict[str, Any]:
+    return {
+        "name": module.name,
+        "source": "dkms",
+        "loaded": None,
+        "version": module.installed.get(running) or module.versions[-1],
+        "available_for": [release for release in releases if release in module.installed],
+    }
 
 
 def read_out_of_tree(releases: Iterable[str], running: str, root: str = "/") -> tuple[list[dict[str, Any]], list[str]]:

@@ -46,7 +46,8 @@ def plan_return(recorded: Iterable[Change], states: States, in_use: Collection[s
             continue
         now = dict(states[change.where])
         back = {name: change.before[name] if now[name] == change.after[name] else now[name] for name in now}
-        if back != now and change.where in in_use or any(now[name] not in (change.before[name], change.after[name]) for name in now):
+        foreign = any(now[name] not in (change.before[name], change.after[name]) for name in now)
+        if foreign or (back != now and change.where in in_use):
             left.append(change.where)
         elif back != now:
             changes.append(_change(change.where, now, back))
