@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
 from gpunode_lab import aptrepo  # noqa: E402  # after the path is set
 from gpunode_lab.image import NODE  # noqa: E402
 from gpunode_lab.lab import Lab  # noqa: E402
-from gpunode_lab.playbooks import PlaybookRun, run_playbook  # noqa: E402
+from gpunode_lab.playbooks import PlaybookRun, recovery_variables, run_playbook  # noqa: E402
 
 PLAYBOOK = "recover_kernel_mismatch"
 
@@ -60,7 +60,7 @@ def headline(text: str) -> None:
 
 def recover(lab: Lab, reports: Path) -> PlaybookRun:
     """As a user runs it."""
-    return run_playbook(PLAYBOOK, lab.inventory, lab.kubeconfig, reports, lab.recovery_variables, echo=True)
+    return run_playbook(PLAYBOOK, lab.inventory, lab.kubeconfig, reports, recovery_variables(lab.older_kernel), echo=True)
 
 
 def main() -> int:

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .cache import cache_root, key
+
 REPOSITORY = Path(__file__).resolve().parents[3]
 _RECAP = re.compile(r"^(?P<host>\S+)\s+: ok=\d+\s+changed=(?P<changed>\d+)\s+unreachable=(?P<unreachable>\d+)\s+failed=(?P<failed>\d+)", re.MULTILINE)
 
@@ -49,6 +51,17 @@ class PlaybookRun:
         return found
 
 
+def recovery_variables(supported_kernel: str) -> dict[str, Any]:
+    """What the lab's owner tells the recovery: the kernel that the drivers support, and that these workloads may lose their data."""
+    return {
+        "gpunode_supported_kernels": [supported_kernel],
+        "gpunode_expected_gpus": 1,  # the machine has no NVIDIA device on its PCI bus to count
+        "gpunode_delete_emptydir_data": True,
+        "gpunode_force": True,
+        "gpunode_image_insecure": True,  # the lab's registry speaks plain HTTP on loopback
+    }
+
+
 def environment(kubeconfig: Path) -> dict[str, str]:
     """What a user has in the environment: the cluster, and a collections path with this checkout as gpunode.hygiene."""
     return {
@@ -63,9 +76,7 @@ def environment(kubeconfig: Path) -> dict[str, str]:
 
 
 def collections_path() -> Path:
-    """A folder in which `ansible_collections/gpunode/hygiene` is this checkout."""
-    from .cache import cache_root, key  # the lab's cache keeps one link a checkout, so that two clones do not fight
-
+    """A folder in which `ansible_collections/gpunode/hygiene` is this checkout; one for each, so that two clones do not fight."""
     path = cache_root() / "collections" / key(str(REPOSITORY))
     link = path / "ansible_collections" / "gpunode" / "hygiene"
     link.parent.mkdir(parents=True, exist_ok=True)
