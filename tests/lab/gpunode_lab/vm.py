@@ -14,20 +14,14 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
+from .accelerator import CPUS, MEMORY_MB, PROGRAM, accelerator
 from .cache import key
 from .errors import LabError
 from .process import ProcessTable
 
-PROGRAM = "qemu-system-x86_64"
-MEMORY_MB = 2048
-CPUS = 2
-# Boots nothing: writes 0x10 to port 0xf4, on which isa-debug-exit ends QEMU with exit code 0x10 << 1 | 1.
-_EXIT_SECTOR = bytes.fromhex("b010e6f4ebfe").ljust(510, b"\0") + b"\x55\xaa"
-_EXIT_CODE = 0x10 << 1 | 1
 
 
 @dataclass(frozen=True)
@@ -44,35 +38,6 @@ class Ports:
     kubelet_address: str
     api: int
     repository: int
-
-
-@cache
-def accelerator() -> str:
-    """`kvm` where a guest really runs with it, else `tcg`."""
-    return "kvm" if os.access("/dev/kvm", os.R_OK | os.W_OK) and guest_runs("kvm") else "tcg"
-
-
-def guest_runs(name: str, patience: float = 10.0) -> bool:
-    """Whether QEMU with that accelerator runs a boot sector that ends it."""
-    with tempfile.NamedTemporaryFile(suffix=".img") as disk:
-        disk.write(_EXIT_SECTOR)
-        disk.flush()
-        command = [
-            PROGRAM, "-accel", name, "-m", "16", "-display", "none", "-serial", "none", "-monitor", "none", "-nic", "none",
-            "-device", "isa-debug-exit,iobase=0xf4,iosize=0x04", "-drive", f"file={disk.name},format=raw,if=ide,snapshot=on",
-        ]
-        try:
-            answer = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=patience)
-        except (OSError, subprocess.TimeoutExpired):
-            return False
-    return answer.returncode == _EXIT_CODE
-
-
-@cache
-def identity() -> str:
-    """What a saved running state depends on besides the guest: QEMU's version, the accelerator, the machine's shape."""
-    answer = subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, check=True)
-    return f"{answer.stdout.splitlines()[0]} {accelerator()} {MEMORY_MB} {CPUS}"
 
 
 def make_overlay(path: Path, backing: Path) -> None:
@@ -172,7 +137,7 @@ class VirtualMachine:
     def _wait_control(self) -> None:
         deadline = time.monotonic() + 15
         while not self._control().exists():
-            self._demand_alive()
+            self.demand_running()
             if time.monotonic() > deadline:
                 raise LabError("QEMU opened no control socket within 15 s", f"Read {self.processes.log('qemu')}")
             time.sleep(0.05)
@@ -187,12 +152,15 @@ class VirtualMachine:
                 raise LabError(f"QEMU is {status}, not {' or '.join(sorted(wanted))}", f"Read {self.processes.log('qemu')}")
             time.sleep(0.1)
 
-    def _demand_alive(self) -> None:
+    def demand_running(self) -> None:
+        """
+        :raises LabError: QEMU ended; its last words are in the message.
+        """
         if not self.running():
             raise LabError(f"QEMU ended: {self.processes.tail('qemu')}", f"Read {self.processes.log('qemu')}")
 
     def _command(self, name: str, **arguments: Any) -> dict[str, Any]:
-        self._demand_alive()
+        self.demand_running()
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(30)
             connection.connect(str(self._control()))
