@@ -29,9 +29,9 @@ class ActionModule(ControllerAction):
         "node": {"type": "str"},
         **CONNECTION_SPEC,
     }
-    CONSTRAINTS: ClassVar[dict[str, Any]] = {"required_by": {"match_system_uuid": ["match_machine_id"], "match_boot_id": ["match_machine_id"], "node": ["match_machine_id"]}}
+    CONSTRAINTS: ClassVar[dict[str, Any]] = {"required_by": {name: ["match_machine_id"] for name in ("match_system_uuid", "match_boot_id", "node")}}
 
-    def work(self, arguments: dict[str, Any], check_mode: bool) -> dict[str, Any]:
+    def work(self, arguments: dict[str, Any], _check_mode: bool) -> dict[str, Any]:
         """See `ControllerAction.work`; nothing is ever changed."""
         source: Source = Folder(Path(arguments["path"])) if arguments["path"] else Server(connect(arguments))
         want = Want(

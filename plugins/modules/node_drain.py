@@ -70,7 +70,9 @@ options:
     type: int
     default: 30
   take_over:
-    description: Take a claim over although its owner may be alive on another controller, or was another procedure. A process that is seen alive is never displaced.
+    description:
+      - Take a claim over although its owner may be alive on another controller, or was another procedure.
+      - A process that is seen alive is never displaced.
     type: bool
     default: false
   protect:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ansible.plugins.action import ActionBase
+
 from ansible_collections.gpunode.hygiene.plugins.module_utils._model import HygieneError
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster import client, options
 
@@ -29,7 +30,7 @@ class ControllerAction(ActionBase):
     _supports_check_mode = True
     _supports_async = True  # refused below, with what to do instead
 
-    def work(self, arguments: dict[str, Any], check_mode: bool) -> dict[str, Any]:
+    def work(self, arguments: dict[str, Any], check_mode: bool, /) -> dict[str, Any]:
         """The result's keys. :raises HygieneError: a refusal or failure."""
         raise NotImplementedError
 

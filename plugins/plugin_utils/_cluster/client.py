@@ -224,8 +224,8 @@ class Api:
         return HygieneError(
             seen=f"The API server {self.server} gave no answer to {request}: {silence}",
             why="Without it neither the node's state nor its pods can be known" if silence.final else f"It was tried for {self.patience:g} s",
-            remedy="Check the address, certificate and proxy in the kubeconfig (`kubectl get --raw /readyz`), choose the cluster with `kubeconfig` or `context`, "
-            "or raise `api_timeout`",
+            remedy="Check the address, certificate and proxy in the kubeconfig (`kubectl get --raw /readyz`), "
+            "choose the cluster with `kubeconfig` or `context`, or raise `api_timeout`",
         )
 
 

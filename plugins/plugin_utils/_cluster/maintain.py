@@ -147,7 +147,7 @@ class Maintenance:
             return Outturn(f"Node {name} was not claimed by this collection; nothing is given back, and it {state}.", view, view, [], node, None, standing)
         if not self.wish.check_mode:
             self._await_expected()
-        node, claim, standing, step, fresh = self._write(lambda node, claim, standing: handover.give_back(node, claim))
+        node, claim, standing, step, fresh = self._write(lambda node, claim, _standing: handover.give_back(node, claim))
         before = handover.view(node, claim)
         after = handover.preview(node, step) if self.wish.check_mode else handover.view(fresh, None)
         msg = f"Node {name} {'would be' if self.wish.check_mode else 'is'} schedulable again."
@@ -402,9 +402,11 @@ def _eviction(pod: Mapping[str, Any]) -> Change:
 
 
 def _names(blocked: list[dict[str, Any]]) -> str:
-    return "; ".join(
-        f"{entry['namespace']}/{entry['name']} ({'budget ' + ', '.join(entry['budgets']) + ': ' if entry['budgets'] else ''}{entry['reason']})" for entry in blocked
-    )
+    parts = []
+    for entry in blocked:
+        budget = f"budget {', '.join(entry['budgets'])}: " if entry["budgets"] else ""
+        parts.append(f"{entry['namespace']}/{entry['name']} ({budget}{entry['reason']})")
+    return "; ".join(parts)
 
 
 def _run(claim: Claim | None) -> str:

@@ -9,21 +9,26 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "lab")]
+if TYPE_CHECKING:
+    from cluster_kubelets import Kubelets
+    from cluster_world import Cluster
 
-from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.client import Api, connect
-from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.options import Settings
-from gpunode_lab.controlplane import ControlPlane
-from kubelets import Kubelets
-from world import Cluster
+    from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.client import Api
+    from gpunode_lab.controlplane import ControlPlane
+
+# The helpers beside this file; tests are imported by path (import mode importlib), which puts no folder on sys.path.
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")
 def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """etcd, API server, controllers and scheduler on loopback."""
+    from gpunode_lab.controlplane import ControlPlane
+
     with ControlPlane(tmp_path_factory.mktemp("control-plane")) as plane:
         yield plane
 
@@ -31,12 +36,17 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
 @pytest.fixture(scope="session")
 def api(control_plane: ControlPlane) -> Api:
     """A cluster administrator's connection."""
+    from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.client import connect
+    from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.options import Settings
+
     return connect(Settings("kubeconfig", str(control_plane.kubeconfig), {}, 30.0))
 
 
 @pytest.fixture(scope="session")
 def kubelets(api: Api) -> Iterator[Kubelets]:
     """Something that lets pods run and end."""
+    from cluster_kubelets import Kubelets
+
     with Kubelets(api) as running:
         yield running
 
@@ -44,6 +54,8 @@ def kubelets(api: Api) -> Iterator[Kubelets]:
 @pytest.fixture
 def cluster(api: Api, control_plane: ControlPlane, kubelets: Kubelets) -> Iterator[Cluster]:
     """A namespace and nodes for one test."""
-    made = Cluster(api, control_plane.kubectl)
+    from cluster_world import Cluster
+
+    made = Cluster(api, control_plane.kubectl, kubelets)
     yield made
     made.clean()

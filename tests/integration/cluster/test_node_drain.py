@@ -18,6 +18,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import yaml
+from cluster_world import Cluster, maintenance, ready, seeker
+
 from ansible_collections.gpunode.hygiene.plugins.module_utils._model import HygieneError
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster import ledger, protection
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.client import Api, Response, connect
@@ -25,7 +27,6 @@ from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.drain.fil
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.options import Settings
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.process import Owner, this_owner
 from gpunode_lab.controlplane import ControlPlane
-from world import Cluster, maintenance, ready, seeker
 
 TOLERATES_CORDON = [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}]
 
@@ -154,7 +155,8 @@ def test_budget_that_blocks_is_named_at_the_deadline_and_the_node_stays_cordoned
     assert [pod["name"] for pod in caught.value.facts["pods"]] == ["free"]
     assert cluster.node(node)["spec"]["unschedulable"] is True
     claim = claim_of(cluster, node)
-    assert claim is not None and claim.run == "run-1"
+    assert claim is not None
+    assert claim.run == "run-1"
 
 
 def test_a_blocked_pod_does_not_keep_the_others_from_being_evicted(cluster: Cluster) -> None:
@@ -218,7 +220,7 @@ def test_a_pod_that_terminates_already_is_waited_for_and_named(cluster: Cluster)
     node = cluster.add_node()
     cluster.owned("wedged", node, labels={"test/stuck": ""}, grace=1)
     cluster.kubectl("delete", "pod", "wedged", "-n", cluster.namespace, "--wait=false")
-    with pytest.raises(HygieneError, match="still terminating: .*/wedged") as caught:
+    with pytest.raises(HygieneError, match=r"still terminating: .*/wedged") as caught:
         maintenance(cluster, node, timeout=2.0).drained()
     assert [pod["name"] for pod in caught.value.facts["terminating"]] == ["wedged"]
 
@@ -259,7 +261,8 @@ def test_a_foreign_cordon_is_drained_and_stays(cluster: Cluster) -> None:
     out = maintenance(cluster, node).drained()
     assert [pod["name"] for pod in out.pods] == ["work"]
     claim = claim_of(cluster, node)
-    assert claim is not None and claim.cordoned is False
+    assert claim is not None
+    assert claim.cordoned is False
     back = maintenance(cluster, node).uncordoned().answer(seeker())
     assert (back["changed"], back["schedulable"], back["cordon_owner"]) == (True, False, "kubectl")
     assert cluster.node(node)["spec"]["unschedulable"] is True
@@ -310,7 +313,8 @@ def test_the_claim_of_a_dead_process_is_adopted_with_its_run(cluster: Cluster) -
     answer = maintenance(cluster, node, seeker=seeker("run-9")).drained().answer(seeker("run-9"))
     assert (answer["run"], answer["adopted"], answer["boot_id"], answer["changed"]) == ("run-0", True, "boot-0", False)
     claim = claim_of(cluster, node)
-    assert claim is not None and (claim.run, claim.pid, dict(claim.annotations)) == ("run-0", this_owner().pid, {"karpenter.sh/do-not-disrupt": None})
+    assert claim is not None
+    assert (claim.run, claim.pid, dict(claim.annotations)) == ("run-0", this_owner().pid, {"karpenter.sh/do-not-disrupt": None})
 
 
 def test_a_live_owner_is_never_displaced(cluster: Cluster) -> None:
@@ -319,7 +323,7 @@ def test_a_live_owner_is_never_displaced(cluster: Cluster) -> None:
         try:
             put_claim(cluster, node, pid=process.pid, age=-timedelta(seconds=5))
             version = cluster.node(node)["metadata"]["resourceVersion"]
-            with pytest.raises(HygieneError, match=f"claimed by run run-0 of recover .process {process.pid}"):
+            with pytest.raises(HygieneError, match=rf"claimed by run run-0 of recover \(process {process.pid}"):
                 maintenance(cluster, node, seeker=seeker("run-9", take_over=True)).drained()
             assert cluster.node(node)["metadata"]["resourceVersion"] == version
         finally:
@@ -330,7 +334,7 @@ def test_a_live_owner_is_never_displaced(cluster: Cluster) -> None:
 def test_a_claim_from_another_controller_holds_until_its_time_is_over(cluster: Cluster) -> None:
     node = cluster.add_node()
     put_claim(cluster, node, controller="elsewhere/1", age=timedelta(minutes=10))
-    with pytest.raises(HygieneError, match="last sign 10 min ago.*Wait 20 min"):
+    with pytest.raises(HygieneError, match=r"last sign 10 min ago.*Wait 20 min"):
         maintenance(cluster, node).cordoned()
     out = maintenance(cluster, node, seeker=seeker(ttl=timedelta(minutes=9))).cordoned()
     assert out.answer(seeker())["adopted"] is True
@@ -339,7 +343,7 @@ def test_a_claim_from_another_controller_holds_until_its_time_is_over(cluster: C
 def test_an_unreadable_claim_is_refused(cluster: Cluster) -> None:
     node = cluster.add_node()
     cluster.kubectl("annotate", "node", node, f"{ledger.CLAIM}=mine!")
-    with pytest.raises(HygieneError, match="is not a claim that this version can read.*mine!"):
+    with pytest.raises(HygieneError, match=r"is not a claim that this version can read.*mine!"):
         maintenance(cluster, node).cordoned()
 
 
@@ -444,7 +448,7 @@ def test_missing_rights_are_said_before_anything_changes(cluster: Cluster, contr
     cluster.kubectl("create", "clusterrole", f"{cluster.namespace}-read", "--verb=get,list", "--resource=nodes,pods,daemonsets.apps")
     cluster.kubectl("create", "clusterrolebinding", f"{cluster.namespace}-read", f"--clusterrole={cluster.namespace}-read", "--user=reader")
     reader = connect(Settings("kubeconfig", str(control_plane.user_kubeconfig("reader")), {}, 5.0))
-    with pytest.raises(HygieneError, match='answered with 403.*User "reader" cannot patch resource "nodes".*Grant the right'):
+    with pytest.raises(HygieneError, match=r'answered with 403.*User "reader" cannot patch resource "nodes".*Grant the right'):
         maintenance(cluster, node, api=reader, check_mode=True).drained()
     assert "unschedulable" not in cluster.node(node)["spec"]
 

@@ -63,7 +63,7 @@ def judge(pod: objects.Object, rules: Rules, daemonsets: Collection[tuple[str, s
         return Verdict(pod, LEAVE, "static pod of the kubelet")
     if finished:
         return Verdict(pod, EVICT, "finished")
-    # Local data is asked about before the missing controller, so that a bare pod with emptyDir needs both options (kubernetes.core.k8s_drain evicts it with one).
+    # Local data is asked about first, and the missing controller all the same: a bare pod with emptyDir needs both options.
     local = any("emptyDir" in volume for volume in objects.spec(pod).get("volumes") or [])
     if local and not rules.delete_emptydir_data:
         return Verdict(pod, REFUSE, "its emptyDir data would be lost (option delete_emptydir_data)")

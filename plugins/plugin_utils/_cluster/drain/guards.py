@@ -47,7 +47,9 @@ def demand_drainable(node: objects.Object, nodes: Sequence[objects.Object], pods
 
 
 def _has_api_server(node: objects.Object, here: Iterable[objects.Object]) -> bool:
-    return any(role in objects.labels_of(node) for role in CONTROL_PLANE_ROLES) or any(objects.labels_of(pod).get("component") == "kube-apiserver" for pod in here)
+    if any(role in objects.labels_of(node) for role in CONTROL_PLANE_ROLES):
+        return True
+    return any(objects.labels_of(pod).get("component") == "kube-apiserver" for pod in here)
 
 
 def _serves(node: objects.Object, pods: Iterable[objects.Object]) -> bool:

@@ -72,7 +72,7 @@ def evict_all(
     pods: Iterable[objects.Object],
     cluster: Evictor,
     deadline: float,
-    waits: Callable[[objects.Object], bool] = lambda pod: True,
+    waits: Callable[[objects.Object], bool],
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Result:

@@ -138,7 +138,7 @@ def _state(state: Mapping[str, Any] | None) -> tuple[str, Mapping[str, Any]]:
 
 def is_failing(container: Mapping[str, Any]) -> bool:
     """Whether the container's log says why the pod is not ready: it ended badly before, or it is up and not ready."""
-    if container["ready"] or container["state"] == "terminated" and container["exit_code"] == 0:
+    if container["ready"] or (container["state"] == "terminated" and container["exit_code"] == 0):
         return False
     return bool(container["restart_count"]) or container["state"] in ("running", "terminated")
 
@@ -205,11 +205,12 @@ def policy_entry(policy: objects.Object) -> dict[str, Any]:
 def _without_secrets(part: Any) -> Any:
     """The values of environment variables are left out; their names stay."""
     if isinstance(part, Mapping):
-        return {
-            key: [str(entry.get("name")) for entry in value if isinstance(entry, Mapping)] if key in SECRET_KEYS and isinstance(value, list) else _without_secrets(value)
-            for key, value in part.items()
-        }
+        return {key: _names_only(value) if key in SECRET_KEYS else _without_secrets(value) for key, value in part.items()}
     return [_without_secrets(entry) for entry in part] if isinstance(part, list) else part
+
+
+def _names_only(variables: Any) -> list[str]:
+    return [str(entry.get("name")) for entry in variables or [] if isinstance(entry, Mapping)]
 
 
 def pending_entry(pod: objects.Object) -> dict[str, Any] | None:

@@ -125,7 +125,9 @@ def _nodes(source: Source, names: tuple[str, ...]) -> list[dict[str, Any]]:
     missing = sorted(set(names) - {objects.name(node) for node in found})
     if missing:
         raise HygieneError(
-            seen=f"There is no Node {', '.join(missing)}", why="It was asked for by name", remedy="Correct the name, or choose the cluster with `kubeconfig` or `context`",
+            seen=f"There is no Node {', '.join(missing)}",
+            why="It was asked for by name",
+            remedy="Correct the name, or choose the cluster with `kubeconfig` or `context`",
         )
     return [node for node in found if not names or objects.name(node) in names]
 

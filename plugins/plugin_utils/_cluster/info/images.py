@@ -54,14 +54,12 @@ def expected_images(
         return _of_daemonsets(daemonsets, labels)
     if cluster is not None and cluster["driver"].get("enabled") is False:
         return Expected()
-    chosen = cluster
-    if drivers and (cluster is None or cluster["driver"].get("useNvidiaDriverCRD")):
-        selected = [policy for policy in drivers if _selects(policy.get("node_selector"), labels)]
-        if len(selected) != 1:
-            return Expected(problems=(f"{len(selected)} NVIDIADriver objects select the node: {', '.join(policy['name'] for policy in selected) or 'none'}",))
-        chosen = selected[0]
-    assert chosen is not None
-    return _of_policy(chosen, labels, kernel_release, (variables or {}) if chosen is cluster else {})
+    if cluster is not None and not cluster["driver"].get("useNvidiaDriverCRD"):
+        return _of_policy(cluster, labels, kernel_release, variables or {})
+    selected = [policy for policy in drivers if _selects(policy.get("node_selector"), labels)]
+    if len(selected) != 1:
+        return Expected(problems=(f"{len(selected)} NVIDIADriver objects select the node: {', '.join(policy['name'] for policy in selected) or 'none'}",))
+    return _of_policy(selected[0], labels, kernel_release, {})
 
 
 def os_tag(labels: Mapping[str, str]) -> str:
@@ -70,9 +68,8 @@ def os_tag(labels: Mapping[str, str]) -> str:
     if not system or not version:
         return ""
     major = version.partition(".")[0]
-    if system in ("rocky", "rhel", "ol") and (system != "rhel" or major.isdigit() and int(major) >= 10):
-        return f"{system}{major}"
-    return f"{system}{version}"
+    major_only = system in ("rocky", "ol") or (system == "rhel" and major.isdigit() and int(major) >= 10)
+    return f"{system}{major if major_only else version}"
 
 
 def _of_policy(policy: Mapping[str, Any], labels: Mapping[str, str], kernel_release: str, variables: Mapping[str, str]) -> Expected:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import yaml
+
 from ansible_collections.gpunode.hygiene.plugins.module_utils._model import HygieneError
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster import objects
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.client import Api, ApiError
@@ -80,7 +81,9 @@ class Folder:
     def __init__(self, folder: Path) -> None:
         if not folder.is_dir():
             raise HygieneError(
-                seen=f"{folder} is not a folder", why="The option `path` names a folder with dumped objects", remedy="Correct `path`, or leave it out to ask the cluster",
+                seen=f"{folder} is not a folder",
+                why="The option `path` names a folder with dumped objects",
+                remedy="Correct `path`, or leave it out to ask the cluster",
             )
         self._folder = folder
         self._objects: dict[str, list[dict[str, Any]]] = {}
@@ -114,7 +117,9 @@ class Folder:
             documents = [json.loads(text)] if file.suffix == ".json" else list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
         except (ValueError, yaml.YAMLError) as error:
             raise HygieneError(
-                seen=f"{file} cannot be read as {file.suffix[1:]}: {error}", why="What it says would be missing in the answer", remedy="Dump it again, or move it away",
+                seen=f"{file} cannot be read as {file.suffix[1:]}: {error}",
+                why="What it says would be missing in the answer",
+                remedy="Dump it again, or move it away",
             ) from error
         for document in documents:
             if isinstance(document, dict):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Self
 
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.client import Api, ApiError
 
@@ -31,7 +31,7 @@ class Kubelets:
         self._thread = threading.Thread(target=self._loop, daemon=True)
         self.failures: list[str] = []
 
-    def __enter__(self) -> Kubelets:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

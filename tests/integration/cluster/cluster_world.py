@@ -12,6 +12,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+from cluster_kubelets import Kubelets
+
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.client import Api, ApiError
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.drain.filters import Rules
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.ledger import Seeker
@@ -24,8 +26,9 @@ Json = dict[str, Any]
 class Cluster:
     """One namespace of the API server, with nodes of its own."""
 
-    def __init__(self, api: Api, kubectl: Callable[..., Any]) -> None:
+    def __init__(self, api: Api, kubectl: Callable[..., Any], kubelets: Kubelets) -> None:
         self.api = api
+        self._kubelets = kubelets
         self.kubectl = kubectl
         self.namespace = f"t-{uuid.uuid4().hex[:8]}"
         self.nodes: list[str] = []
@@ -35,15 +38,15 @@ class Cluster:
     def add_node(self, *, labels: dict[str, str] | None = None, info: dict[str, str] | None = None, gpus: int | None = None) -> str:
         """A ready Node that only this namespace's pods are sent to."""
         name = f"{self.namespace}-{len(self.nodes)}"
-        self.api.post("/api/v1/nodes", {
-            "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"test": self.namespace, "kubernetes.io/hostname": name, **(labels or {})}},
-        })
+        own_labels = {"test": self.namespace, "kubernetes.io/hostname": name, **(labels or {})}
+        self.api.post("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": own_labels}})
         amounts: Json = {"cpu": "8", "memory": "16Gi", "pods": "110"}
         if gpus is not None:
             amounts["nvidia.com/gpu"] = str(gpus)
         facts = {
             "machineID": uuid.uuid4().hex, "systemUUID": str(uuid.uuid4()), "bootID": str(uuid.uuid4()), "kernelVersion": "6.1.0-1-amd64", "osImage": "Debian",
-            "containerRuntimeVersion": "containerd://1.6", "kubeletVersion": "v1.35.4", "kubeProxyVersion": "", "operatingSystem": "linux", "architecture": "amd64",
+            "containerRuntimeVersion": "containerd://1.6", "kubeletVersion": "v1.35.4", "kubeProxyVersion": "", "operatingSystem": "linux",
+            "architecture": "amd64",
         }
         self.api.patch(f"/api/v1/nodes/{name}/status", {"status": {
             "capacity": amounts, "allocatable": amounts, "nodeInfo": {**facts, **(info or {})}, "conditions": [ready(True)],
@@ -117,7 +120,7 @@ class Cluster:
         """Wait for something, or fail the test."""
         deadline = time.monotonic() + seconds
         while not holds():
-            assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
+            assert time.monotonic() < deadline, f"waited {seconds} s for {what}; the kubelets' last trouble: {self._kubelets.failures[-1:]}"
             time.sleep(0.1)
 
     def clean(self) -> None:
@@ -153,7 +156,7 @@ def seeker(run: str = "run-1", procedure: str = "recover", **more: Any) -> Seeke
     return Seeker(run=run, procedure=procedure, owner=more.pop("owner", this_owner()), ttl=more.pop("ttl", timedelta(minutes=30)), **more)
 
 
-def maintenance(cluster: Cluster, node: str, *, api: Api | None = None, progress: Callable[[str], None] = lambda line: None, **wish: Any) -> Maintenance:
+def maintenance(cluster: Cluster, node: str, *, api: Api | None = None, progress: Callable[[str], None] = str, **wish: Any) -> Maintenance:
     """The work of `node_drain` on a node."""
     options: Json = {"seeker": seeker(), "timeout": 30.0, "rules": Rules(), **wish}
     return Maintenance(api or cluster.api, Wish(node=node, **options), progress)
