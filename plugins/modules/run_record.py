@@ -231,25 +231,25 @@ ARGUMENTS = {
 }
 
 
-def work(parameters: dict[str, Any], check_mode: bool) -> Answer:
-    """Open or close the run, and stop or restore the units."""
+def work(parameters: dict[str, Any], check_mode: bool, folder: str = record.RUNS) -> Answer:
+    """Open or close the run whose records lie below `folder`, and stop or restore the units."""
     run = record.check_run_id(parameters["run"])
-    found = runs.load(run)
+    found = runs.load(run, folder)
     wanted = _opened(found, parameters) if parameters["state"] == runs.STARTED else _closed(found, parameters)
-    known = runs.listing()
-    changes, left = _plan(run, parameters["apt_timers"], runs.in_use_by_others(known, WHAT, run))
+    known = runs.listing(folder)
+    changes, left = _plan(parameters["apt_timers"], record.load(run, MODULE, folder), runs.in_use_by_others(known, WHAT, run))
     surplus = runs.surplus(known, parameters["keep_runs"], run) if parameters["state"] == runs.FINISHED else []
     if not check_mode:
         # The description first: a run that dies while units are stopped is known to the next one.
         if wanted is not None and wanted != found and parameters["state"] == runs.STARTED:
-            runs.save(wanted)
+            runs.save(wanted, folder)
         if parameters["apt_timers"] == "stopped" and changes:
-            record.save(run, MODULE, changes)
+            record.save(run, MODULE, changes, folder)
         apply(changes)
         if wanted is not None and wanted != found and parameters["state"] == runs.FINISHED:
-            runs.save(wanted)
+            runs.save(wanted, folder)
         for old in surplus:
-            runs.prune(old)
+            runs.prune(old, folder)
     return Answer(
         msg=_sentence(run, wanted, changes, left, check_mode),
         before=_state(found, {change.where: change.before for change in changes}, surplus),
@@ -280,12 +280,11 @@ def _closed(found: Optional[runs.Run], parameters: dict[str, Any]) -> Optional[r
     return None if found is None else runs.finish(found, _now(), parameters["verdict"])
 
 
-def _plan(run: str, apt_timers: Optional[str], in_use: set[str]) -> tuple[list[Change], list[str]]:
+def _plan(apt_timers: Optional[str], recorded: list[Change], in_use: set[str]) -> tuple[list[Change], list[str]]:
     if apt_timers == "stopped":
         return plan_pause(read_unit_states(APT_UNITS)), []
-    if apt_timers == "restored":
-        recorded = record.load(run, MODULE)
-        return plan_return(recorded, read_unit_states([change.where for change in recorded]), in_use) if recorded else ([], [])
+    if apt_timers == "restored" and recorded:
+        return plan_return(recorded, read_unit_states([change.where for change in recorded]), in_use)
     return [], []
 
 
