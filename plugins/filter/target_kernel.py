@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-
 from ansible_collections.gpunode.hygiene.plugins.module_utils._model import HygieneError
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._kernel.choose import choose
 

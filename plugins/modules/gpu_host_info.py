@@ -387,7 +387,6 @@ msg:
 import os
 
 from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.answer import fail
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.info import choose, gather
 from ansible_collections.gpunode.hygiene.plugins.module_utils._model import HygieneError

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pytest
 from ansible.errors import AnsibleFilterError
-
 from ansible_collections.gpunode.hygiene.plugins.filter.target_kernel import FilterModule
 
 target_kernel = FilterModule().filters()["target_kernel"]

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host import record, runs
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.run import Completed
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.system import pause
@@ -34,6 +33,7 @@ class Machine:
 
     def systemctl(self, argv: list[str], timeout: float) -> Completed:
         """Start, stop, enable and disable."""
+        assert timeout > 0
         if self.dies:
             raise KeyboardInterrupt
         _program, verb, unit = argv

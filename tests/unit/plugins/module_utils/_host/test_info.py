@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host import info
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.apt import status
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.system import os_release, units
 from ansible_collections.gpunode.hygiene.plugins.module_utils._model import HygieneError
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 OLD, NEW = "6.8.0-117-generic", "7.0.0-15-generic"
 EVERYTHING = ["min", *info.SUBSETS]
@@ -77,7 +76,8 @@ def test_what_is_named_is_always_read(asked: list[str]) -> None:
     assert {name for name in asked if name in EVERYTHING} <= set(chosen) <= set(EVERYTHING)
 
 
-def test_the_incident_as_evidence(leapt: Any, programs: Any) -> None:
+@pytest.mark.usefixtures("programs")
+def test_the_incident_as_evidence(leapt: Any) -> None:
     leapt.write("sys/bus/pci/devices/0000:17:00.0/vendor", "0x10de\n")
     leapt.write("sys/bus/pci/devices/0000:17:00.0/class", "0x030200\n")
     leapt.dkms("mlnx-ofed-kernel", "24.10", [OLD])
@@ -111,7 +111,8 @@ def test_space_alone_asks_no_package_manager(leapt: Any, programs: Any) -> None:
     assert (found["unknown"], found["boot_space"]["needed_bytes"]) == ({}, 0x4000 + 2048 + 1024 * 1024)
 
 
-def test_an_empty_host_is_unknown_part_by_part(host: Any, programs: Any) -> None:
+@pytest.mark.usefixtures("programs")
+def test_an_empty_host_is_unknown_part_by_part(host: Any) -> None:
     (host.root / "boot").rmdir()
     found = info.gather(["min", "kernel", "os", "space", "gpus"], str(host), NEW, "#1")
     assert found["unknown"] == {
@@ -141,7 +142,8 @@ def test_programs_that_never_end_make_their_parts_unknown_in_bounded_time(leapt:
     assert [(row["complete"], row["packages"]) for row in found["kernel"]["installed"]] == [(True, None), (True, None)]
 
 
-def test_what_depends_on_an_unread_inventory_is_unknown_too(leapt: Any, programs: Any, monkeypatch: Any) -> None:
+@pytest.mark.usefixtures("programs")
+def test_what_depends_on_an_unread_inventory_is_unknown_too(leapt: Any, monkeypatch: Any) -> None:
     def refuse(*_arguments: Any) -> None:
         raise PermissionError(13, "Permission denied", "/boot")
 
@@ -167,7 +169,8 @@ def digest(root: Path) -> dict[str, tuple[int, int, str]]:
     return found
 
 
-def test_gathering_writes_nothing(leapt: Any, programs: Any) -> None:
+@pytest.mark.usefixtures("programs")
+def test_gathering_writes_nothing(leapt: Any) -> None:
     leapt.dkms("zfs", "2.3.1", [OLD])
     before = digest(leapt.root)
     info.gather(EVERYTHING, str(leapt), NEW, "#1")

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host import record, runs
 from ansible_collections.gpunode.hygiene.plugins.module_utils._model import Change, HygieneError
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 FIRST = runs.Run(
     run="20260101T120000Z-3f2a1c",
@@ -40,7 +39,7 @@ def test_a_description_comes_back_as_it_was_written(tmp_path: Path) -> None:
     assert json.loads((tmp_path / FIRST.run / "run.json").read_text())["version"] == 1
 
 
-def test_what_the_first_start_saw_is_kept(tmp_path: Path) -> None:
+def test_what_the_first_start_saw_is_kept() -> None:
     again = described(FIRST.run, "2026-01-01T12:30:00Z")
     assert runs.start(FIRST, again) == FIRST
     assert runs.start(None, FIRST) == FIRST

@@ -10,12 +10,11 @@ import fnmatch
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.kernel.release import compare
 from ansible_collections.gpunode.hygiene.plugins.module_utils._model import HygieneError
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._kernel.choose import choose
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 OLD, NEW = "6.8.0-117-generic", "7.0.0-15-generic"
 SUPPORTED = ["6.8.0-*-generic"]
@@ -93,7 +92,8 @@ def test_nothing_is_chosen_from_an_inventory_that_was_not_read() -> None:
 
 
 RELEASE = st.builds("{}.{}.0-{}-{}".format, st.integers(5, 7), st.integers(0, 12), st.integers(1, 130), st.sampled_from(["generic", "lowlatency"]))
-ROWS = st.lists(st.builds(lambda release, whole: row(release, *([] if whole else ["broken"])), RELEASE, st.booleans()), unique_by=lambda one: one["kernel_release"])
+ROW = st.builds(lambda release, whole: row(release, *([] if whole else ["broken"])), RELEASE, st.booleans())
+ROWS = st.lists(ROW, unique_by=lambda one: one["kernel_release"])
 PATTERNS = st.lists(st.sampled_from(["6.*", "5.*-generic", "*-lowlatency", "6.8.0-*-generic", "*", "8.*"]), min_size=1)
 
 
