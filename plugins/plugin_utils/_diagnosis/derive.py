@@ -11,7 +11,7 @@ JMESPath cannot compare a list's element with a value outside the list (the runn
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from .driver import driver_facts
@@ -64,8 +64,7 @@ def derive(record: dict[str, Any]) -> dict[str, Any]:
     running = text(kernel.get("running"))
     held = texts(packages.get("held"))
     closure = texts(packages.get("closure"))
-    installed = rows(kernel.get("installed"))
-    complete = None if installed is None else _releases(row for row in installed if row.get("complete") is True)
+    complete = _complete(rows(kernel.get("installed")))
     held_kernels = None if held is None else sorted({found.group(1) for name in held if (found := _HELD_KERNEL.match(name))})
     fallbacks = None if complete is None or running is None else [release for release in complete if release != running]
     next_kernel = text(mapping(boot.get("next")).get("kernel_release"))
@@ -104,8 +103,11 @@ def _both(one: list[str] | None, other: list[str] | None, join: Callable[[list[s
     return None if one is None or other is None else join(one, other)
 
 
-def _releases(installed: Iterable[dict[str, Any]]) -> list[str]:
-    return [release for row in installed if (release := text(row.get("kernel_release"))) is not None]
+def _complete(installed: list[dict[str, Any]] | None) -> list[str] | None:
+    """One row that does not say which kernel it is, or whether it is complete, leaves the whole question open."""
+    if installed is None or not all(text(row.get("kernel_release")) and isinstance(row.get("complete"), bool) for row in installed):
+        return None
+    return [row["kernel_release"] for row in installed if row["complete"]]
 
 
 def _wanted(target: str | None, running: str | None, held: list[str] | None) -> list[str] | None:

@@ -29,7 +29,7 @@ def _plain(value: Any, copies: dict[int, tuple[Any, Any]]) -> Any:
     if isinstance(value, Mapping):
         known = copies.get(id(value))
         if known is None:
-            copy = {key if type(key) is str else str(key): _plain(item, copies) for key, item in value.items()}
+            copy = {_plain(key, copies) if isinstance(key, str) else str(key): _plain(item, copies) for key, item in value.items()}
             known = copies[id(value)] = (value, copy)
         return known[1]
     if isinstance(value, (Sequence, set, frozenset)) and not isinstance(value, (bytes, bytearray)):
