@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 Object = Mapping[str, Any]
@@ -124,8 +124,6 @@ def moment(text: Any) -> datetime | None:
     """An API time (`2026-10-01T12:00:00Z`, with or without fractions) as an aware datetime; None when there is none."""
     if not text:
         return None
-    if isinstance(text, datetime):  # YAML loaders turn unquoted times into datetimes
-        return text if text.tzinfo else text.replace(tzinfo=UTC)
     return datetime.fromisoformat(str(text))
 
 

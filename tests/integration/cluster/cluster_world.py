@@ -32,6 +32,7 @@ class Cluster:
         self.kubectl = kubectl
         self.namespace = f"t-{uuid.uuid4().hex[:8]}"
         self.nodes: list[str] = []
+        self.node_name = ""
         api.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}})
         self.until(lambda: self._exists(f"/api/v1/namespaces/{self.namespace}/serviceaccounts/default"), "the default service account")
 

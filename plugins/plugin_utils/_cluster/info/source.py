@@ -32,6 +32,16 @@ LOG_BYTES = 65536
 LOG_PATIENCE = 5.0
 
 
+class PlainLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Leaves times as the text they are: unquoted ones are no datetimes in the API either."""
+
+
+PlainLoader.yaml_implicit_resolvers = {
+    first: [resolver for resolver in resolvers if resolver[0] != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
 class Unread(Exception):
     """This part could not be read, and why."""
 
@@ -114,7 +124,7 @@ class Folder:
     def _add(self, file: Path) -> None:
         text = file.read_text("utf-8", "replace")
         try:
-            documents = [json.loads(text)] if file.suffix == ".json" else list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+            documents = [json.loads(text)] if file.suffix == ".json" else list(yaml.load_all(text, Loader=PlainLoader))
         except (ValueError, yaml.YAMLError) as error:
             raise HygieneError(
                 seen=f"{file} cannot be read as {file.suffix[1:]}: {error}",
