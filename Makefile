@@ -7,24 +7,19 @@ SHELL := /bin/bash
 .PHONY: demo test test-quick test-full lint clean
 
 demo:
-	tests/tools/setup.sh full
-	.venv/bin/python tests/tools/demo.py
+	python=$$(tests/tools/setup.sh full) && $$python tests/tools/demo.py
 
 test:
-	tests/tools/setup.sh full
-	.venv/bin/python tests/tools/run_tests.py test
+	python=$$(tests/tools/setup.sh full) && $$python tests/tools/run_tests.py test
 
 test-quick:
-	tests/tools/setup.sh quick
-	.venv/bin/python tests/tools/run_tests.py quick
+	python=$$(tests/tools/setup.sh quick) && $$python tests/tools/run_tests.py quick
 
 test-full:
-	tests/tools/setup.sh full
-	.venv/bin/python tests/tools/run_tests.py full
+	python=$$(tests/tools/setup.sh full) && $$python tests/tools/run_tests.py full
 
 lint:
-	tests/tools/setup.sh quick
-	.venv/bin/python tests/tools/run_tests.py lint
+	python=$$(tests/tools/setup.sh quick) && $$python tests/tools/run_tests.py lint
 
 clean:
 	tests/tools/clean.sh

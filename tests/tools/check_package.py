@@ -14,15 +14,15 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-BIN = REPOSITORY / ".venv" / "bin"
+from environments import REPOSITORY, program
+
 NEEDED = {"meta", "plugins", "roles", "playbooks"}  # all that Ansible may need of a collection at run time
 ALLOWED = NEEDED | {"docs", "LICENSE", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "FILES.json", "MANIFEST.json"}
 
 
 def run(*command: str, **env: str) -> None:
     """One command that has to succeed."""
-    subprocess.run([str(BIN / command[0]), *command[1:]], env={**os.environ, **env}, stdout=subprocess.DEVNULL, check=True)
+    subprocess.run([program(command[0]), *command[1:]], env={**os.environ, **env}, stdout=subprocess.DEVNULL, check=True)
 
 
 def names(kind: str, pattern: str) -> list[str]:
@@ -39,12 +39,12 @@ def problems(installed: Path, collections: str) -> Iterator[str]:
         yield f"{name} is not in the package"
     for kind, folder, pattern in (("module", "plugins/modules", "*.py"), ("filter", "plugins/filter", "*.yml"), ("role", "roles", "[a-z]*")):
         found = names(folder, pattern)
-        answer = subprocess.run([str(BIN / "ansible-doc"), "--json", "-t", kind, *found], env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": collections},
+        answer = subprocess.run([program("ansible-doc"), "--json", "-t", kind, *found], env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": collections},
                                 capture_output=True, text=True, check=False)
         if answer.returncode or "[ERROR]" in answer.stderr or "[WARNING]" in answer.stderr:
             yield f"ansible-doc -t {kind}: {answer.stderr.strip()}"
     playbooks = names("playbooks", "*.yml")
-    answer = subprocess.run([str(BIN / "ansible-playbook"), "--syntax-check", "-i", "localhost,", *playbooks],
+    answer = subprocess.run([program("ansible-playbook"), "--syntax-check", "-i", "localhost,", *playbooks],
                             env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": collections}, capture_output=True, text=True, check=False)
     if answer.returncode:
         yield f"ansible-playbook --syntax-check: {answer.stderr.strip()}"
@@ -53,7 +53,7 @@ def problems(installed: Path, collections: str) -> Iterator[str]:
 def main() -> int:
     """0 when the package is whole."""
     with tempfile.TemporaryDirectory(prefix="gpunode-package-") as folder:
-        run("python", str(Path(__file__).with_name("in_collection.py")), "bin/ansible-galaxy", "collection", "build", "--output-path", folder)
+        run("python", str(Path(__file__).with_name("in_collection.py")), "ansible-galaxy", "collection", "build", "--output-path", folder)
         [archive] = Path(folder).glob("gpunode-hygiene-*.tar.gz")
         run("ansible-galaxy", "collection", "install", "--offline", "--no-deps", str(archive), "--collections-path", folder)
         found = list(problems(Path(folder) / "ansible_collections" / "gpunode" / "hygiene", folder))

@@ -10,7 +10,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from in_collection import REPOSITORY, files
+from environments import REPOSITORY
+from in_collection import files
 
 SHELLS = (b"#!/bin/sh", b"#!/bin/bash", b"#!/usr/bin/env bash")
 

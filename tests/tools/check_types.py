@@ -13,22 +13,25 @@ import sys
 import tomllib
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY / "tests" / "lab"))
-
-from gpunode_lab.playbooks import collections_path
+from environments import REPOSITORY, cache_root, collections_path, program
 
 
 def main() -> int:
-    """0 when both are clean."""
+    """0 when all are clean. Folders on pytest's path are checked one by one: each may have a conftest of its own."""
     settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))
-    mypy = [str(REPOSITORY / ".venv" / "bin" / "mypy"), "--config-file", str(REPOSITORY / "pyproject.toml")]
-    plugins = subprocess.run([*mypy, "--cache-dir", str(REPOSITORY / ".mypy_cache" / "plugins"), "-p", "ansible_collections.gpunode.hygiene.plugins"],
-                             cwd=collections_path(), check=False)
-    bases = [REPOSITORY / name for name in settings["tool"]["pytest"]["ini_options"]["pythonpath"]]
-    path = os.pathsep.join(str(base) for base in (collections_path(), *bases))
-    tests = subprocess.run([*mypy, "--cache-dir", str(REPOSITORY / ".mypy_cache" / "tests"), "tests"], cwd=REPOSITORY, env={**os.environ, "MYPYPATH": path}, check=False)
-    return plugins.returncode or tests.returncode
+    folders: list[str] = settings["tool"]["pytest"]["ini_options"]["pythonpath"]
+    apart = [folder for folder in folders if folder.startswith("tests/integration/")]
+    path = os.pathsep.join([str(collections_path()), *(str(REPOSITORY / folder) for folder in folders)])
+    codes = [mypy("plugins", "-p", "ansible_collections.gpunode.hygiene.plugins", cwd=collections_path())]
+    codes += [mypy(folder, folder, cwd=REPOSITORY, MYPYPATH=path) for folder in apart]
+    codes.append(mypy("tests", "tests", *(f"--exclude=^{folder}/" for folder in apart), cwd=REPOSITORY, MYPYPATH=path))
+    return max(codes)
+
+
+def mypy(cache: str, *arguments: str, cwd: Path, **env: str) -> int:
+    """One run with a cache of its own; its exit code."""
+    command = [program("mypy"), "--config-file", str(REPOSITORY / "pyproject.toml"), "--cache-dir", str(cache_root() / "mypy" / cache)]
+    return subprocess.run([*command, *arguments], cwd=cwd, env={**os.environ, **env}, check=False).returncode
 
 
 if __name__ == "__main__":

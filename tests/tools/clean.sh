@@ -13,6 +13,6 @@ cache=${GPUNODE_CACHE:-$HOME/.cache/gpunode-hygiene}
 for lab in "$cache"/labs/*/; do
     if [ -d "$lab" ]; then "$root/tests/lab/lab" --name "$(basename "$lab")" down; fi
 done
-rm -rf "$cache" "$root"/.venv "$root"/.venv-core218 "$root"/.venv-py39
+rm -rf "$cache"
 find "$root" -name .git -prune -o \( -name __pycache__ -o -name .hypothesis -o -name .mypy_cache -o -name .pytest_cache -o -name .ruff_cache -o -name .ansible \) \
     -type d -prune -exec rm -rf {} +

@@ -16,10 +16,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
 
-from gpunode_lab import aptrepo  # noqa: E402  # after the path is set
-from gpunode_lab.image import NODE  # noqa: E402
-from gpunode_lab.lab import Lab  # noqa: E402
-from gpunode_lab.playbooks import PlaybookRun, recovery_variables, run_playbook  # noqa: E402
+from gpunode_lab import aptrepo
+from gpunode_lab.image import NODE
+from gpunode_lab.lab import Lab
+from gpunode_lab.playbooks import PlaybookRun, recovery_variables, run_playbook
 
 PLAYBOOK = "recover_kernel_mismatch"
 

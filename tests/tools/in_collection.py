@@ -18,10 +18,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY / "tests" / "lab"))
-
-from gpunode_lab.cache import cache_root, key
+from environments import REPOSITORY, cache_root, program
+from gpunode_lab.cache import key
 
 # ansible-test fetches this file from a host that is often out of reach, and only to get pip, which every Python brings along.
 GET_PIP = """import ensurepip
@@ -59,12 +57,11 @@ def provide_pip() -> None:
 
 
 def main(command: Sequence[str]) -> int:
-    """Run the command (`bin/x` is a program of the virtual environment) in the copy; its exit code."""
+    """Run the command, a program of the virtual environment, in the copy; its exit code."""
     folder = copy()
     provide_pip()
-    program = REPOSITORY / ".venv" / command[0]
     environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(folder.parents[2])}
-    return subprocess.run([str(program), *command[1:]], cwd=folder, env=environment, check=False).returncode
+    return subprocess.run([program(command[0]), *command[1:]], cwd=folder, env=environment, check=False).returncode
 
 
 if __name__ == "__main__":

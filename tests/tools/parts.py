@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 TOOLS = "tests/tools"
 LEVELS = ("lint", "quick", "test", "full")
 
@@ -19,7 +17,7 @@ LEVELS = ("lint", "quick", "test", "full")
 class Step:
     """One command.
 
-    :param argv: run in `cwd` (relative to the checkout); `bin/x` and `core218/x`, `py39/x` are programs of the virtual environments.
+    :param argv: run in `cwd` (relative to the checkout); its first word is `<virtual environment>/<program>`.
     :param pytest: whether it is a pytest that shall report its test cases.
     """
 
@@ -49,7 +47,7 @@ def _command(*argv: str, cwd: str = ".", **env: str) -> Step:
     return Step(argv, cwd, env)
 
 
-def _pytest(*argv: str, environment: str = "bin") -> Step:
+def _pytest(*argv: str, environment: str = "dev") -> Step:
     return Step((f"{environment}/python", "-m", "pytest", "--quiet", *argv), pytest=True)
 
 
@@ -57,24 +55,24 @@ def parts(level: str) -> tuple[Part, ...]:
     """The parts of a run. In `full` the long matrices are whole; everywhere else they are a seeded sample."""
     matrices = () if level == "full" else ("not full",)
     chosen = (
-        Part("ruff", "lint", (_command("bin/ruff", "check", "."),)),
-        Part("mypy", "lint", (_command("bin/python", f"{TOOLS}/check_types.py"),)),
-        Part("yaml", "lint", (_command("bin/yamllint", "--strict", "."),)),
-        Part("shell", "lint", (_command("bin/python", f"{TOOLS}/check_shell.py"),)),
-        Part("ansible-lint", "lint", (_command("bin/ansible-lint", "--strict"),)),
-        Part("docs", "lint", (_command("bin/python", f"{TOOLS}/in_collection.py", "bin/antsibull-docs", "lint-collection-docs", "--plugin-docs",
+        Part("ruff", "lint", (_command("dev/ruff", "check", "."),)),
+        Part("mypy", "lint", (_command("dev/python", f"{TOOLS}/check_types.py"),)),
+        Part("yaml", "lint", (_command("dev/yamllint", "--strict", "."),)),
+        Part("shell", "lint", (_command("dev/python", f"{TOOLS}/check_shell.py"),)),
+        Part("ansible-lint", "lint", (_command("dev/ansible-lint", "--strict"),)),
+        Part("docs", "lint", (_command("dev/python", f"{TOOLS}/in_collection.py", "antsibull-docs", "lint-collection-docs", "--plugin-docs",
                                        "--validate-collection-refs=all", "--disallow-unknown-collection-refs", "."),
-                              _command("bin/antsibull-changelog", "lint"))),
+                              _command("dev/antsibull-changelog", "lint"))),
         Part("unit", "quick", (_pytest("tests/unit"),)),
-        Part("host-py39", "quick", (_pytest("tests/unit/plugins/module_utils", "tests/unit/plugins/modules", environment="py39"),)),
+        Part("host-py39", "quick", (_pytest("tests/unit/plugins/module_utils", "tests/unit/plugins/modules", environment="host-py39"),)),
         Part("quick", "quick", (_pytest("tests/lab", "tests/integration", "-m", "quick"),)),
-        Part("package", "test", (_command("bin/python", f"{TOOLS}/check_package.py"),)),
+        Part("package", "test", (_command("dev/python", f"{TOOLS}/check_package.py"),)),
         Part("core218", "test", (_pytest("tests/unit", environment="core218"),
                                  _command("core218/python", f"{TOOLS}/check_syntax.py"))),
-        Part("sanity", "test", (_command("bin/python", f"{TOOLS}/in_collection.py", "bin/ansible-test", "sanity", "--python", "default", "--color", "no"),)),
-        Part("units", "test", (_command("bin/python", f"{TOOLS}/in_collection.py", "bin/ansible-test", "units", "--python", "default", "--color", "no"),)),
+        Part("sanity", "test", (_command("dev/python", f"{TOOLS}/in_collection.py", "ansible-test", "sanity", "--python", "default", "--color", "no"),)),
+        Part("units", "test", (_command("dev/python", f"{TOOLS}/in_collection.py", "ansible-test", "units", "--python", "default", "--color", "no"),)),
         Part("integration", "test", (_pytest("tests/integration", "-m", " and ".join(("not quick", *matrices))),)),
         Part("lab", "test", (_pytest("tests/lab", "-m", " and ".join(("not quick", *matrices))),)),
-        Part("molecule", "test", (_command("bin/molecule", "test", "--all", cwd="extensions"),)),
+        Part("molecule", "test", (_command("dev/molecule", "test", "--all", cwd="extensions"),)),
     )
     return tuple(part for part in chosen if part.runs_in(level))

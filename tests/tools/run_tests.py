@@ -19,13 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
-from parts import LEVELS, REPOSITORY, Part, Step, parts
+from environments import REPOSITORY, collections_path, folder, program
+from parts import LEVELS, Part, Step, parts
 
-sys.path.insert(0, str(REPOSITORY / "tests" / "lab"))
-
-from gpunode_lab.playbooks import collections_path
-
-ENVIRONMENTS = {"bin": ".venv", "py39": ".venv-py39", "core218": ".venv-core218"}
 SLOWEST = 10
 NO_TESTS_COLLECTED = 5  # pytest's exit code
 
@@ -53,23 +49,11 @@ class Result:
         return tuple(case for case in self.cases if case.problem)
 
 
-def resolve(argv: Sequence[str]) -> list[str]:
-    """The command with programs of the virtual environments as paths.
-
-    :raises FileNotFoundError: the set-up did not make that environment.
-    """
-    environment, _slash, program = argv[0].partition("/")
-    path = REPOSITORY / ENVIRONMENTS[environment] / "bin" / program
-    if not path.exists():
-        raise FileNotFoundError(f"{path.relative_to(REPOSITORY)} is not there; run tests/tools/setup.sh full and read its warnings")
-    return [str(path), *argv[1:]]
-
-
-def environment() -> dict[str, str]:
+def variables() -> dict[str, str]:
     """What every step runs with: this checkout as gpunode.hygiene, and the virtual environment's programs first."""
     return {
         **os.environ,
-        "PATH": f"{REPOSITORY / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "PATH": f"{folder('dev') / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "ANSIBLE_COLLECTIONS_PATH": str(collections_path()),
         "ANSIBLE_LOCALHOST_WARNING": "False",
         "PYTHONDONTWRITEBYTECODE": "1",  # the checkout is also what gets packed, copied and hashed
@@ -91,14 +75,15 @@ def run_step(step: Step) -> tuple[Case, ...]:
     """Run one command, its output going where ours goes."""
     title = " ".join(step.argv)
     begun = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="gpunode-test-") as folder:
-        report = Path(folder) / "report.xml"
+    with tempfile.TemporaryDirectory(prefix="gpunode-test-") as scratch:
+        report = Path(scratch) / "report.xml"
+        environment, _slash, name = step.argv[0].partition("/")
         try:
-            argv = resolve(step.argv)
+            argv = [program(name, environment), *step.argv[1:]]
         except FileNotFoundError as error:
             return (Case(title, 0, f"cannot run: {error}"),)
         argv += [f"--junitxml={report}"] if step.pytest else []
-        code = subprocess.run(argv, cwd=REPOSITORY / step.cwd, env={**environment(), **step.env}, check=False).returncode
+        code = subprocess.run(argv, cwd=REPOSITORY / step.cwd, env={**variables(), **step.env}, check=False).returncode
         cases = test_cases(report) if step.pytest and report.exists() else ()
     if code == NO_TESTS_COLLECTED and step.pytest:
         return (*cases, Case(title, time.monotonic() - begun, "cannot run: pytest found no tests"))

@@ -5,6 +5,7 @@
 
 # Sets a checkout up: system packages, Python, the virtual environments, Go. Safe to repeat; a second run only looks.
 # setup.sh quick: what `make lint` and `make test-quick` need.  setup.sh full: that, and what the lab needs.
+# The only line on standard output is the Python of the virtual environment; it lies in the cache, beside everything else that is built.
 
 set -euo pipefail
 
@@ -24,6 +25,8 @@ stop() {
     say "      $3"
     exit 1
 }
+
+warn() { say "WARNING: $1"; say "         $2"; }
 
 package_names() { sed 's/#.*//' "$@" | awk 'NF {print $1}' | sort -u; }
 
@@ -106,37 +109,38 @@ python_by_uv() {
     UV_PYTHON_INSTALL_DIR=$cache/python "$uv" python install --no-bin "$1" >> "$log" 2>&1
 }
 
-# environment NAME LINK PYTHON-MINOR...: a virtual environment with the locked versions of tests/requirements/NAME.txt, linked as LINK.
+# The folder of a virtual environment; tests/tools/environments.py finds it by the same rule.
+environment_folder() { echo "$cache/venv/$1-$(sha256sum "$root/tests/requirements/$1.txt" | cut -c 1-16)"; }
+
+# environment NAME PYTHON-MINOR...: a virtual environment with the locked versions of tests/requirements/NAME.txt.
 environment() {
-    local name=$1 link=$root/$2 lock=$root/tests/requirements/$1.txt python folder
-    shift 2
-    folder=$cache/venv/$name-$(sha256sum "$lock" | cut -c 1-16)
-    if [ ! -e "$folder/complete" ]; then
-        python=$(find_python "$@") || { python_by_uv "$1" && python=$(find_python "$@"); } || return 1
-        say "virtual environment $name: installing $(grep -c '==' "$lock") locked packages with $("$python" --version) (about 1 minute)"
-        "$python" -m venv --clear "$folder"
-        "$folder/bin/pip" install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement "$lock" >> "$log" 2>&1 \
-            || stop "pip could not install $lock: $(tail -n 1 "$log")" "The tests run with the locked versions only." \
-                "See $log; make PyPI, or the index that pip is configured for, reachable, and run the same command again."
-        touch "$folder/complete"
-        say "virtual environment $name: done"
-    fi
-    [ "$(readlink "$link" || true)" = "$folder" ] || ln -sfn "$folder" "$link"
+    local name=$1 lock=$root/tests/requirements/$1.txt folder python
+    folder=$(environment_folder "$name")
+    shift
+    [ -e "$folder/complete" ] && return
+    python=$(find_python "$@") || { python_by_uv "$1" && python=$(find_python "$@"); } || return 1
+    say "virtual environment $name: installing $(grep -c '==' "$lock") locked packages with $("$python" --version) (about 1 minute)"
+    "$python" -m venv --clear "$folder"
+    "$folder/bin/pip" install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement "$lock" >> "$log" 2>&1 \
+        || stop "pip could not install $lock: $(tail -n 1 "$log")" "The tests run with the locked versions only." \
+            "See $log; make PyPI, or the index that pip is configured for, reachable, and run the same command again."
+    touch "$folder/complete"
+    say "virtual environment $name: done"
 }
 
 virtual_environments() {
-    environment dev .venv 3.13 3.12 3.14 || stop "There is no Python 3.12 or later, and uv could not fetch one: $(tail -n 1 "$log")" \
+    environment dev 3.13 3.12 3.14 || stop "There is no Python 3.12 or later, and uv could not fetch one: $(tail -n 1 "$log")" \
         "ansible-core 2.21 does not run on an older one." "Install python3.13 (pyenv, or your distribution), and run the same command again."
-    [ "$level" = full ] && { environment core218 .venv-core218 3.13 3.12 || say "WARNING: no virtual environment with ansible-core 2.18; the part core218 will fail"; }
-    environment host-py39 .venv-py39 3.9 || {
-        rm -f "$root/.venv-py39"
-        say "WARNING: there is no Python 3.9, and uv could not fetch one: $(tail -n 1 "$log")"
-        say "         Host code cannot be tested on the oldest Python it supports, and that part of the tests will fail. Install python3.9 (pyenv)."
-    }
+    if [ "$level" = full ]; then
+        environment core218 3.13 3.12 || warn "There is no Python that ansible-core 2.18 runs on, and uv could not fetch one." \
+            "The part core218 of the tests will fail. Install python3.13 (pyenv)."
+    fi
+    environment host-py39 3.9 || warn "There is no Python 3.9, and uv could not fetch one: $(tail -n 1 "$log")" \
+        "Host code cannot be tested on the oldest Python that it supports: the part host-py39 of the tests will fail. Install python3.9 (pyenv)."
 }
 
 go_toolchain() {
-    PYTHONPATH=$root/tests/lab "$root/.venv/bin/python" -c "
+    PYTHONPATH=$root/tests/lab "$(environment_folder dev)/bin/python" -c "
 from gpunode_lab import cache, gotool, progress
 gotool.find_go(progress.Progress(cache.cache_root() / 'durations.json'))
 "
@@ -150,3 +154,4 @@ system_packages
 virtual_environments
 if [ "$level" = full ]; then go_toolchain; fi
 say "set-up: complete"
+echo "$(environment_folder dev)/bin/python"
