@@ -184,6 +184,82 @@ gpu_host:
       type: list
       elements: str
       sample: []
+    boot:
+      description: What boots next, and what boots by default.
+      returned: subset V(boot)
+      type: dict
+      contains:
+        loader:
+          description: The boot loader; V(grub), or the name of another.
+          type: str
+          sample: grub
+        default:
+          description: What GRUB's default leads to.
+          type: dict
+          contains:
+            spec:
+              description: The value as GRUB reads it.
+              type: str
+              sample: '0'
+            source:
+              description: The file that sets it.
+              type: str
+              sample: /etc/default/grub
+            path:
+              description: Ids of the menu entry that it leads to, from the top.
+              type: str
+              sample: gnulinux-simple-1b2c
+            kernel_release:
+              description: The kernel release that the entry boots; V(null) when that cannot be told.
+              type: str
+              sample: 7.0.0-15-generic
+            problems:
+              description: What is wrong with the default.
+              type: list
+              elements: str
+              sample: []
+        next:
+          description: What boots next.
+          type: dict
+          contains:
+            kernel_release:
+              description: The kernel release; V(null) when that cannot be told.
+              type: str
+              sample: 7.0.0-15-generic
+            via:
+              description: Why, V(default), V(next_entry) for a one-shot entry, V(kexec) when a reboot does not pass the boot loader, or V(unknown).
+              type: str
+              sample: default
+        entries:
+          description: The entries of the menu.
+          type: list
+          elements: dict
+          contains:
+            path:
+              description: Ids from the top.
+              type: str
+              sample: gnulinux-advanced-1b2c>gnulinux-6.8.0-117-generic-advanced-1b2c
+            title:
+              description: The title that the menu shows.
+              type: str
+              sample: Ubuntu, with Linux 6.8.0-117-generic
+            kernel_release:
+              description: The kernel release that the entry boots; V(null) when that cannot be told.
+              type: str
+              sample: 6.8.0-117-generic
+            recovery:
+              description: Whether it boots into recovery mode.
+              type: bool
+              sample: false
+        once_supported:
+          description: Whether a one-shot trial boot is possible.
+          type: bool
+          sample: true
+        problems:
+          description: What keeps the boot from being controlled, or is suspicious.
+          type: list
+          elements: str
+          sample: []
     packages:
       description: How the kernels are pinned.
       returned: subset V(packages)

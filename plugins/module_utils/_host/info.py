@@ -13,6 +13,7 @@ from .._model import HygieneError
 from . import record, runs
 from .apt.evidence import read_packages
 from .apt.status import read_status
+from .grub.evidence import read_boot
 from .kernel.build import read_image_build
 from .kernel.installed import read_installed
 from .kernel.out_of_tree import read_out_of_tree
@@ -22,7 +23,7 @@ from .system.space import read_boot_space
 from .system.units import read_units
 
 MINIMAL = "min"
-SUBSETS = ("kernel", "packages", "os", "space", "units", "runs", "gpus")
+SUBSETS = ("kernel", "boot", "packages", "os", "space", "units", "runs", "gpus")
 
 
 def choose(asked: Iterable[str]) -> list[str]:
@@ -100,6 +101,7 @@ def gather(subsets: Iterable[str], root: str = "/", release: Optional[str] = Non
     if asked & {MINIMAL, "kernel"}:
         gathering.parts["kernel"] = kernel
     readers: Mapping[str, tuple[str, Callable[[], Any]]] = {
+        "boot": ("boot", lambda: read_boot(root)),
         "packages": ("packages", lambda: read_packages(root)),
         "space": ("boot_space", lambda: read_boot_space(_known(rows), root)),
         "units": ("units", read_units),

@@ -83,7 +83,7 @@ def test_the_incident_as_evidence(leapt: Any) -> None:
     leapt.dkms("mlnx-ofed-kernel", "24.10", [OLD])
     found = info.gather(["min", "kernel", "os", "space", "units", "runs", "gpus"], str(leapt), NEW, "#16-Ubuntu SMP")
     assert found["unknown"] == {}
-    assert found["not_checked"] == ["packages"]
+    assert found["not_checked"] == ["boot", "packages"]
     assert (found["boot_id"], found["machine_id"]) == ("0c2a1c2e-9a51-4b1d-8f0e-1c9d5a4f7b11", "5f0d9c3f0e1b4a0c9a1f1f7d3c2b1a00")
     assert found["system_uuid"] == "4c4c4544-0043-3510-8052-b4c04f564433"
     kernel = found["kernel"]
