@@ -57,17 +57,19 @@ class Settings:
         return self.values.get("GRUB_DEFAULT", "") or "0"
 
 
-def read(root: str = "/") -> Settings:
+def read(root: str = "/", instead: Optional[Mapping[str, Optional[str]]] = None) -> Settings:
     """The effective settings of a host.
 
+    :param instead: texts to use in place of files, by path; None for a file that shall not count.
     :raises OSError: when a file exists but cannot be read.
     """
-    paths = [path for path in order(_names(os.path.join(root, FOLDER.lstrip("/")))) if os.path.exists(_inside(root, path))]
-    texts = {path: read_text(_inside(root, path)) or "" for path in paths}
+    texts: dict[str, Optional[str]] = {path: read_text(_inside(root, path)) for path in order(_names(_inside(root, FOLDER)))}
+    texts.update(instead or {})
+    there = {path: text for path, text in sorted(texts.items(), key=lambda item: (item[0] != MAIN, os.fsencode(item[0]))) if text is not None}
     with tempfile.TemporaryDirectory(prefix="gpunode-hygiene-") as folder:
-        script = f"cd {folder}\n{_SCRIPT}"
-        completed = run(["/bin/sh", "-c", script, "sh", *(_inside(root, path) for path in paths)], _TIMEOUT, env={"HOME": folder})
-    return settle(paths, texts, completed)
+        sources = [_source(root, path, text, folder) for path, text in there.items()]
+        completed = run(["/bin/sh", "-c", f"cd {folder}\n{_SCRIPT}", "sh", *sources], _TIMEOUT, env={"HOME": folder})
+    return settle(list(there), there, completed)
 
 
 def order(names: Sequence[str]) -> list[str]:
@@ -109,6 +111,17 @@ def drop_in(spec: str, release: str) -> str:
         f"# Boots kernel {release}. The ids are those of /boot/grub/grub.cfg.\n"
         f"GRUB_DEFAULT='{spec}'\n"
     )
+
+
+def _source(root: str, path: str, text: str, folder: str) -> str:
+    """The file to source: the host's own when its text is the wanted one, a private copy otherwise."""
+    inside = _inside(root, path)
+    if read_text(inside) == text:
+        return inside
+    copy = os.path.join(folder, os.path.basename(path))
+    with open(copy, "w", encoding="utf-8", errors="surrogateescape") as stream:
+        stream.write(text)
+    return copy
 
 
 def _steps(out: str) -> list[list[str]]:

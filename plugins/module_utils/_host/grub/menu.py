@@ -73,7 +73,7 @@ class Menu:
     :param default_origin: the file that set `default` last.
     :param timeout: seconds; None when there is none (GRUB then waits for ever), `timeout_known` False when it cannot be told.
     :param read: the files that the script sources.
-    :param problems: what was met that cannot be followed.
+    :param problems: what was met that cannot be followed; `invalid` names sourced files with syntax errors.
     """
 
     entries: tuple[Entry, ...]
@@ -85,6 +85,7 @@ class Menu:
     superusers: str
     read: tuple[str, ...]
     problems: tuple[str, ...]
+    invalid: tuple[str, ...]
 
 
 def run(text: str, files: Mapping[str, Optional[str]], grubenv: Mapping[str, str], platform: str = "pc") -> Menu:
@@ -109,6 +110,7 @@ def run(text: str, files: Mapping[str, Optional[str]], grubenv: Mapping[str, str
         superusers=machine.variables.get("superusers") or "",
         read=tuple(machine.read),
         problems=tuple(dict.fromkeys(machine.problems)),
+        invalid=tuple(dict.fromkeys(machine.invalid)),
     )
 
 
@@ -134,6 +136,7 @@ class _Machine:
         self.entries: list[Entry] = []
         self.read: list[str] = []
         self.problems: list[str] = []
+        self.invalid: list[str] = []
         self.default_origin = GRUB_CFG
         self.origin = GRUB_CFG
         self.source = ""
@@ -218,7 +221,9 @@ class _Machine:
         if name == "set":
             return self.set(command, arguments)
         if name == "unset":
-            return all([self.assign(argument, "") for argument in arguments if argument])
+            for argument in filter(None, arguments):
+                self.variables.pop(argument, None)
+            return True
         if name == "export":
             self.exported.update(argument for argument in arguments if argument)
             return True
@@ -290,7 +295,7 @@ class _Machine:
             statements = parse(text)
         except ScriptError as error:
             # Seen with 2.06: a file with a syntax error defines nothing, and the script that sources it goes on.
-            self.problems.append(f"{path} is no valid GRUB script ({error})")
+            self.invalid.append(f"{path} is no valid GRUB script ({error})")
             return False
         outer = (self.origin, self.source)
         self.origin, self.source = path, text
