@@ -35,7 +35,7 @@ class ActionModule(ControllerAction):
         "timeout": {"type": "float", "default": 10.0},
     }
 
-    def work(self, arguments: dict[str, Any], check_mode: bool) -> dict[str, Any]:
+    def work(self, arguments: dict[str, Any], _check_mode: bool) -> dict[str, Any]:
         """See `ControllerAction.work`; nothing is ever changed."""
         named = arguments["docker_config"]
         config = read_config(Path(named) if named else default_config(), needed=bool(named))

@@ -46,7 +46,7 @@ def _parse(files: tuple[tuple[str, int, int], ...]) -> tuple[Rule, ...]:
 
 def _read(path: str) -> list[Rule]:
     try:
-        document = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=_Loader)
+        document = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 - the loader is a safe one
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise HygieneError(
             f"The rule file {path} cannot be read: {' '.join(str(error).split())}",

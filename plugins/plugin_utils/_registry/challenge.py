@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-_PARAMETER = re.compile(rf"""\s*({_TOKEN})\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))\s*""")
-_SCHEME = re.compile(rf"[\s,]*({_TOKEN})(?=\s|,|\Z)\s*(?!=)")
+_WORD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_PARAMETER = re.compile(rf"""\s*({_WORD})\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))\s*""")
+_SCHEME = re.compile(rf"[\s,]*({_WORD})(?=\s|,|\Z)\s*(?!=)")
 
 
 @dataclass(frozen=True)

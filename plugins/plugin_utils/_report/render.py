@@ -12,7 +12,6 @@ from datetime import datetime
 from typing import Any
 
 from ...module_utils._model import HygieneError
-from .steps import TIME
 
 SCHEMA_VERSION = 1
 _VERDICTS = {
@@ -54,7 +53,7 @@ def duration(seconds: float) -> str:
 
 
 def _head(report: Mapping[str, Any]) -> list[str]:
-    took = (datetime.strptime(report["finished"], TIME) - datetime.strptime(report["started"], TIME)).total_seconds()
+    took = (datetime.fromisoformat(report["finished"]) - datetime.fromisoformat(report["started"])).total_seconds()
     return [
         f"# {report['procedure']}: {_VERDICTS[report['verdict']]}",
         "",

@@ -41,5 +41,5 @@ def steps(marks: Sequence[Mapping[str, Any]], finished: float, failure: str = ""
             "result": "failed" if failure and place == len(begins) - 1 else "ok",
             "msg": failure if place == len(begins) - 1 else "",
         }
-        for place, (name, begin, end) in enumerate(zip(names, begins, [*begins[1:], float(finished)], strict=True))
+        for place, (name, begin, end) in enumerate(zip(names, begins, [*begins, float(finished)][1:], strict=True))
     ]

@@ -28,6 +28,7 @@ from hypothesis import strategies as st
 
 DIGEST = f"sha256:{'a' * 64}"
 INDEX = MANIFEST_TYPES[0]
+NO_LOGIN = "a login may be needed, or the repository may not exist"
 
 
 @pytest.fixture(autouse=True)
@@ -182,8 +183,8 @@ def errors(*codes: str) -> bytes:
         (Response(404, {}, b"<html>"), "unknown", "r.io answered 404 without a registry's error code"),
         (Response(404, {}, errors("UNSUPPORTED")), "unknown", "r.io answered 404 without a registry's error code"),
         (Response(404, {}, b'{"errors": null}'), "unknown", "r.io answered 404 without a registry's error code"),
-        (Response(401, {}, errors("UNAUTHORIZED")), "unknown", "r.io refuses access (401, UNAUTHORIZED); a login may be needed, or the repository may not exist"),
-        (Response(403, {}, errors("DENIED")), "unknown", "r.io refuses access (403, DENIED); a login may be needed, or the repository may not exist"),
+        (Response(401, {}, errors("UNAUTHORIZED")), "unknown", f"r.io refuses access (401, UNAUTHORIZED); {NO_LOGIN}"),
+        (Response(403, {}, errors("DENIED")), "unknown", f"r.io refuses access (403, DENIED); {NO_LOGIN}"),
         (Response(429, {"retry-after": "60"}), "unknown", "r.io limits the rate of requests (429, retry after 60 s)"),
         (Response(429, {}), "unknown", "r.io limits the rate of requests (429)"),
         (Response(503, {}), "unknown", "r.io answered 503"),
@@ -216,7 +217,7 @@ def server(reply: Callable[[str, str, dict[str, str]], Reply]) -> Iterator[str]:
             if self.command != "HEAD":
                 self.wfile.write(body)
 
-        do_GET = do_HEAD = answer
+        do_GET = do_HEAD = answer  # noqa: N815 - names of http.server
 
         def log_message(self, *_arguments: Any) -> None:
             """Quiet."""
@@ -260,7 +261,8 @@ def test_a_redirect_is_followed_and_credentials_stay_behind() -> None:
 
 
 @pytest.mark.parametrize(
-    ("location", "said"), [("/v2/a/manifests/1", "redirects more than 5 times"), ("file:///etc/passwd", "redirects to 'file:///etc/passwd', which is no web address")]
+    ("location", "said"),
+    [("/v2/a/manifests/1", "redirects more than 5 times"), ("file:///etc/passwd", "redirects to 'file:///etc/passwd', which is no web address")],
 )
 def test_redirects_that_lead_nowhere_are_unknown(location: str, said: str) -> None:
     with server(lambda *_request: (302, {"Location": location}, b"")) as host:
@@ -276,7 +278,8 @@ def test_a_registry_without_head_is_asked_with_get() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "state"), [(b'{"token": "t"}', "exists"), (b'{"access_token": "t"}', "exists"), (b'{"token": 1}', "unknown"), (b"[]", "unknown"), (b"x", "unknown")]
+    ("body", "state"),
+    [(b'{"token": "t"}', "exists"), (b'{"access_token": "t"}', "exists"), (b'{"token": 1}', "unknown"), (b"[]", "unknown"), (b"x", "unknown")],
 )
 def test_tokens_come_under_two_names(body: bytes, state: str) -> None:
     def reply(_method: str, path: str, headers: dict[str, str]) -> Reply:
