@@ -18,6 +18,8 @@ from gpunode_lab.archive import Archive, Kernel
 from gpunode_lab.cache import cache_root
 from gpunode_lab.progress import Progress
 
+pytestmark = pytest.mark.quick
+
 OLD, NEW = Kernel("6.1.0-57-amd64", "6.1.192-3"), Kernel("6.1.0-58-amd64", "6.1.192-3+lab1")
 
 Apt = Callable[..., str]
@@ -31,7 +33,8 @@ def test_the_made_up_kernel_has_the_next_abi_and_a_version_that_sorts_after() ->
 
 @pytest.mark.parametrize(("text", "expected"), [
     ("linux-image-6.1.0-57-amd64", "linux-image-6.1.0-58-amd64"),
-    ("linux-headers-6.1.0-57-common (= 6.1.192-3), linux-kbuild-6.1 (>= 6.1.192-3)", "linux-headers-6.1.0-58-common (= 6.1.192-3+lab1), linux-kbuild-6.1 (>= 6.1.192-3+lab1)"),
+    ("linux-headers-6.1.0-57-common (= 6.1.192-3), linux-kbuild-6.1 (>= 6.1.192-3)",
+     "linux-headers-6.1.0-58-common (= 6.1.192-3+lab1), linux-kbuild-6.1 (>= 6.1.192-3+lab1)"),
     ("version=6.1.0-57-amd64\nimage_path=/boot/vmlinuz-$version", "version=6.1.0-58-amd64\nimage_path=/boot/vmlinuz-$version"),
     ("6.1.0-570-amd64 of 6.1.192-30", "6.1.0-570-amd64 of 6.1.192-30"),
 ])
@@ -65,8 +68,9 @@ def apt(repository: Path, tmp_path: Path) -> Apt:
         (root / name).mkdir(parents=True)
     (root / "sources.list").write_text(f"deb [signed-by={repository / 'key.gpg'}] file:{repository} ./\n", "utf-8")
     (root / "status").touch()
-    settings = {"Dir::Etc::SourceList": root / "sources.list", "Dir::Etc::SourceParts": root / "parts", "Dir::State": root, "Dir::State::lists": root / "lists",
-                "Dir::State::status": root / "status", "Dir::Cache": root / "cache", "Dir::Etc::Preferences": "/dev/null", "Dir::Etc::PreferencesParts": "/dev/null",
+    settings = {"Dir::Etc::SourceList": root / "sources.list", "Dir::Etc::SourceParts": root / "parts", "Dir::State": root,
+                "Dir::State::lists": root / "lists", "Dir::State::status": root / "status", "Dir::Cache": root / "cache",
+                "Dir::Etc::Preferences": "/dev/null", "Dir::Etc::PreferencesParts": "/dev/null",
                 "APT::Sandbox::User": "root", "APT::Architecture": "amd64", "Acquire::Languages": "none"}
 
     def run(program: str, *arguments: str) -> str:

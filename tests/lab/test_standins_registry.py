@@ -12,6 +12,8 @@ import pytest
 from gpunode_lab import registry
 from gpunode_lab.standins.images import DRIVER_TAG
 
+pytestmark = pytest.mark.quick
+
 
 def test_a_pushed_image_is_found_by_tag_and_digest_and_another_tag_is_not(tmp_path: Path) -> None:
     with registry.Registry(tmp_path) as running:

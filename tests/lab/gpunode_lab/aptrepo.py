@@ -193,5 +193,5 @@ def _run(program: str, *arguments: str, cwd: Path | None = None, environment: Ma
         raise LabError(f"There is no {program}", "Install the packages apt-utils, dpkg-dev and gpg")
     answer = subprocess.run([program, *arguments], cwd=cwd, env={**os.environ, **(environment or {})}, capture_output=True, text=True, check=False)
     if answer.returncode:
-        raise LabError(f"{program} {' '.join(arguments[:4])} failed: {answer.stderr.strip()[-500:]}", "Delete the folder aptrepo in the lab's cache and try again")
+        raise LabError(f"{program} {' '.join(arguments[:4])} failed: {answer.stderr.strip()[-500:]}", "Delete aptrepo in the lab's cache and try again")
     return answer.stdout

@@ -22,6 +22,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 from urllib.parse import urlsplit
 
 import yaml
@@ -60,7 +61,7 @@ class Registry:
         self.tied = tied
         self.processes = ProcessTable(folder / "run")
 
-    def __enter__(self) -> Registry:
+    def __enter__(self) -> Self:
         self.start()
         return self
 

@@ -104,5 +104,6 @@ def wait_until(lab: Lab, what: str, condition: Callable[[], bool], patience: flo
         if time.monotonic() > deadline:
             state = lab.kubectl("get", "pods", "-A", "-o", "wide", check=False).stdout
             log = lab.kubectl("logs", "-n", NAMESPACE, "-l", DRIVER, "--all-containers", "--prefix", "--tail=20", check=False).stdout
-            raise LabError(f"It is not so within {patience:.0f} s that {what}. The pods:\n{state}\nThe driver says:\n{log}\n", "Look with `lab status` and `lab ssh`")
+            raise LabError(f"It is not so within {patience:.0f} s that {what}. The pods:\n{state}\nThe driver says:\n{log}\n",
+                           "Look with `lab status` and `lab ssh`")
         time.sleep(1)

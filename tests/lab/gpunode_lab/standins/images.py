@@ -38,6 +38,7 @@ class Image:
     names: tuple[str, ...]
     files: dict[str, Content]
     entrypoint: tuple[str, ...]
+    environment: dict[str, str]
 
 
 def build(progress: Progress) -> Path:
@@ -54,7 +55,7 @@ def build(progress: Progress) -> Path:
         programs = folder / "programs"
         gotool.build(programs, ["./cmd/operand", "./cmd/device-plugin"], progress)
         for image in images(programs, modules, kernel):
-            dockerarchive.write(folder / image.file, image.names, image.files, entrypoint=image.entrypoint, environment=_PATH)
+            dockerarchive.write(folder / image.file, image.names, image.files, entrypoint=image.entrypoint, environment=image.environment)
 
     go = [gotool.GO_SOURCES / name for name in ("go.mod", "go.sum", "internal", "cmd/operand", "cmd/device-plugin")]
     sources = [Path(__file__), Path(dockerarchive.__file__), HERE / "driver", HERE / "operands", BUSYBOX, *go]
@@ -75,12 +76,13 @@ def images(programs: Path, modules: Path, kernel: str) -> list[Image]:
     validator: dict[str, Content] = {f"usr/local/bin/{path.name}": path for path in (HERE / "operands").iterdir()}
     operand: dict[str, Content] = {"usr/bin/operand": programs / "operand", **{f"usr/bin/{name}": Link("operand") for name in _OPERANDS}}
     return [
-        Image("driver.tar", (f"{REPOSITORY}/driver:{DRIVER_TAG}",), {**tools, **driver}, ("nvidia-driver",)),
+        Image("driver.tar", (f"{REPOSITORY}/driver:{DRIVER_TAG}",), {**tools, **driver}, ("nvidia-driver",), {**_PATH, "DRIVER_VERSION": DRIVER_VERSION}),
         Image("operands.tar", (f"{REPOSITORY}/gpu-operator:v26.3.2", f"{REPOSITORY}/cloud-native/k8s-driver-manager:v0.11.0",
                                f"{REPOSITORY}/k8s/container-toolkit:v1.19.0", f"{REPOSITORY}/k8s/dcgm-exporter:4.5.2-4.8.1",
                                "registry.k8s.io/nfd/node-feature-discovery:v0.18.3", "registry.example/ml/trainer:1"),
-              {**tools, **validator, **operand}, ("operand",)),
-        Image("device-plugin.tar", (f"{REPOSITORY}/k8s-device-plugin:v0.19.0",), {**tools, "usr/bin/device-plugin": programs / "device-plugin"}, ("device-plugin",)),
+              {**tools, **validator, **operand}, ("operand",), _PATH),
+        Image("device-plugin.tar", (f"{REPOSITORY}/k8s-device-plugin:v0.19.0",), {**tools, "usr/bin/device-plugin": programs / "device-plugin"},
+              ("device-plugin",), _PATH),
     ]
 
 

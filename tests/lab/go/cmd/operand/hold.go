@@ -5,6 +5,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -48,5 +49,9 @@ func lock(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	return syscall.Flock(descriptor, syscall.LOCK_EX|syscall.LOCK_NB)
+	err = syscall.Flock(descriptor, syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		os.Exit(1) // the caller says what that means
+	}
+	return err
 }
