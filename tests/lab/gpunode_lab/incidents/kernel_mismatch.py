@@ -45,7 +45,7 @@ def replay(lab: Lab) -> None:
         lab.wait_node_ready()
     with lab.progress.step("the driver pod crash-loops"):
         wait_until(lab, "the driver pod is in CrashLoopBackOff", lambda: [waiting_reason(pod, DRIVER_CONTAINER) for pod in pods(lab, NAMESPACE, DRIVER)]
-                   == ["CrashLoopBackOff"], 420)
+                   == ["CrashLoopBackOff"], 900)
         wait_until(lab, "nvidia.com/gpu is 0", lambda: capacity(lab) == 0, 60)
         _demand_message(lab)
     # The kubelet could not give the pod its GPU back, so it failed; its owner starts it again, and it stays Pending.
@@ -56,6 +56,6 @@ def replay(lab: Lab) -> None:
 
 
 def _demand_message(lab: Lab) -> None:
-    log = lab.kubectl("logs", "-n", NAMESPACE, "-l", DRIVER, "-c", DRIVER_CONTAINER, "--previous", "--tail=-1", check=False).stdout
+    log = lab.kubectl("logs", "-n", NAMESPACE, "-l", DRIVER, "-c", DRIVER_CONTAINER, "--tail=-1", check=False).stdout
     if MESSAGE not in log:
         raise LabError(f"The driver's log does not say {MESSAGE!r}: {log}", "Look with `kubectl logs`")
