@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-import conftest  # noqa: E402, F401 - makes the collection importable
-from ansible_collections.gpunode.hygiene.plugins.plugin_utils._diagnosis.engine import diagnose  # noqa: E402
-from ansible_collections.gpunode.hygiene.plugins.plugin_utils._diagnosis.load import load_rules  # noqa: E402
-from ansible_collections.gpunode.hygiene.tests.unit.plugins.plugin_utils._diagnosis.evidence import healthy, incident  # noqa: E402
+import conftest  # noqa: F401 - makes the collection importable
+from ansible_collections.gpunode.hygiene.plugins.plugin_utils._diagnosis.engine import diagnose
+from ansible_collections.gpunode.hygiene.plugins.plugin_utils._diagnosis.load import load_rules
+from ansible_collections.gpunode.hygiene.tests.unit.plugins.plugin_utils._diagnosis.evidence import healthy, incident
 
 
 def fleet(size: int) -> list[dict[str, Any]]:

@@ -213,6 +213,8 @@ def _unread(record: dict[str, Any]) -> list[str]:
     if isinstance(host, dict):
         found += [f"host.{part}: {reason}" for part, reason in sorted(mapping(host.get("unknown")).items())]
         found += [f"host subset {subset}: not asked for" for subset in texts(host.get("not_checked")) or []]
+        boot = mapping(host.get("boot"))
+        found += [f"host.boot.loader: {'; '.join(texts(boot.get('problems')) or [])}"] if boot.get("loader") == "unknown" else []
     else:
         found.append("host: not gathered")
     if isinstance(cluster, dict):

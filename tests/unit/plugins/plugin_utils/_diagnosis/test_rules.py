@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.apt.evidence import packages_evidence
+from ansible_collections.gpunode.hygiene.plugins.module_utils._host.grub.loader import Facts, decide
 from ansible_collections.gpunode.hygiene.plugins.module_utils._model import Finding
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._diagnosis.engine import diagnose
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._diagnosis.load import load_rules
@@ -73,6 +75,14 @@ def unheld(name: str) -> list[str]:
     return [package for package in healthy()["host"]["packages"]["held"] if package != name]
 
 
+def loader_problems(**facts: Any) -> list[str]:
+    """What the host's own reader says about such a boot."""
+    usual = Facts("x86_64", True, "", "/boot/vmlinuz", True, True, frozenset(), False, False)
+    problems = decide(dataclasses.replace(usual, **facts))[1]
+    assert problems
+    return problems
+
+
 def not_ready(status: str) -> dict[str, Any]:
     node = node_object()
     node["status"]["conditions"] = [{"type": "Ready", "status": status}]
@@ -103,7 +113,8 @@ FIRES = [
     pytest.param("pending-next-entry", changed(healthy(), "host.boot.next.via", "next_entry"), id="next_entry"),
     pytest.param("boot-loader-not-grub", changed(healthy(), "host.boot.loader", "systemd-boot"), id="loader"),
     pytest.param("kexec-bypasses-grub", changed(healthy(), "host.boot.next.via", "kexec"), id="kexec loaded"),
-    pytest.param("kexec-bypasses-grub", changed(healthy(), "host.boot.problems", ["LOAD_KEXEC=true in /etc/default/kexec"]), id="kexec configured"),
+    pytest.param("kexec-bypasses-grub", changed(healthy(), "host.boot.problems", loader_problems(kexec_loaded=True)), id="kexec loaded, as the host says it"),
+    pytest.param("kexec-bypasses-grub", changed(healthy(), "host.boot.problems", loader_problems(kexec_service=True)), id="kexec configured"),
     pytest.param(
         "boot-partition-full", changed(healthy(), "host.boot_space", {"free_bytes": 89_999_999, "needed_bytes": 90_000_000}), id="boot partition"
     ),
@@ -126,6 +137,7 @@ FIRES = [
     pytest.param("node-unreachable", not_ready("Unknown"), id="kubelet"),
     pytest.param("evidence-incomplete", changed(healthy(), "host.unknown", {"boot": "timed out"}), id="unknown part"),
     pytest.param("evidence-incomplete", changed(healthy(), "host.not_checked", ["boot"]), id="part not asked for"),
+    pytest.param("evidence-incomplete", changed(healthy(), "host.boot.loader", "unknown"), id="loader unknown"),
     pytest.param("evidence-incomplete", changed(healthy(), "images", [{"reference": "r", "state": "unknown", "reason": "429"}]), id="image unknown"),
 ]
 DOES_NOT_FIRE = [
@@ -159,6 +171,8 @@ DOES_NOT_FIRE = [
         changed(changed(incident(), "host.packages.held", [f"linux-image-{OLD}"]), "host.boot.next.kernel_release", OLD),
         id="next boot: the held one instead of the running one",
     ),
+    pytest.param("boot-loader-not-grub", changed(healthy(), "host.boot.loader", "unknown"), id="loader: unknown is not another"),
+    pytest.param("kexec-bypasses-grub", changed(healthy(), "host.boot.problems", loader_problems(boot_image=None)), id="kexec: only one of the guesses"),
     pytest.param("grub-once-unsupported", changed(changed(healthy(), "host.boot.loader", "extlinux"), "host.boot.once_supported", False), id="once: no GRUB"),
     pytest.param(
         "grub-default-unresolved",
