@@ -7,6 +7,11 @@
 
 set -euo pipefail
 
+if [ $# != 0 ]; then
+    echo "clean.sh takes no arguments and was given: $*. Nothing was removed." >&2
+    exit 2
+fi
+
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 cache=${GPUNODE_CACHE:-$HOME/.cache/gpunode-hygiene}
 

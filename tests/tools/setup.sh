@@ -10,6 +10,10 @@
 set -euo pipefail
 
 readonly level=${1:-full}
+case $level in
+    quick | full) ;;
+    *) echo "setup.sh: the level is quick or full, not $level" >&2 && exit 2 ;;
+esac
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 readonly root
 readonly cache=${GPUNODE_CACHE:-$HOME/.cache/gpunode-hygiene}
