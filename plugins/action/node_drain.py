@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ansible.utils.display import Display
-
 from ansible_collections.gpunode.hygiene.plugins.module_utils._model import RUN_ID, HygieneError
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.action import ControllerAction, connect
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.drain.filters import Rules

@@ -12,13 +12,12 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from cluster_kubelets import Kubelets
-
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.client import Api, ApiError
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.drain.filters import Rules
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.ledger import Seeker
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.maintain import Maintenance, Wish
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.process import this_owner
+from cluster_kubelets import Kubelets
 
 Json = dict[str, Any]
 

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.client import Api
     from cluster_kubelets import Kubelets
     from cluster_world import Cluster
-
-    from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.client import Api
     from gpunode_lab.controlplane import ControlPlane
 
 # The helpers beside this file; tests are imported by path (import mode importlib), which puts no folder on sys.path.

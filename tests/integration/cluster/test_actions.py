@@ -21,6 +21,7 @@ from cluster_world import Cluster
 from gpunode_lab.controlplane import ControlPlane
 
 REPOSITORY = Path(__file__).parents[3]
+ADDED_BY_ANSIBLE = {"action", "changed", "msg", "diff", "failed", "warnings", "invocation", "attempts", "exception"}
 
 
 def command(folder: Path, tasks: list[dict[str, Any]], *options: str) -> list[str]:
@@ -62,7 +63,7 @@ def returned(module: str) -> set[str]:
 
 def ours(result: dict[str, Any]) -> set[str]:
     """The keys of a result without those that Ansible adds or documents itself."""
-    return {key for key in result if not key.startswith("_")} - {"action", "changed", "msg", "diff", "failed", "warnings", "invocation", "attempts", "exception"}
+    return {key for key in result if not key.startswith("_")} - ADDED_BY_ANSIBLE
 
 
 def test_a_node_is_drained_and_given_back_by_one_playbook(cluster: Cluster, control_plane: ControlPlane, tmp_path: Path) -> None:

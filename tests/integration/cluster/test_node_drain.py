@@ -18,14 +18,13 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import yaml
-from cluster_world import Cluster, maintenance, ready, seeker
-
 from ansible_collections.gpunode.hygiene.plugins.module_utils._model import HygieneError
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster import ledger, protection
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.client import Api, Response, connect
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.drain.filters import Rules
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.options import Settings
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.process import Owner, this_owner
+from cluster_world import Cluster, maintenance, ready, seeker
 from gpunode_lab.controlplane import ControlPlane
 
 TOLERATES_CORDON = [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}]

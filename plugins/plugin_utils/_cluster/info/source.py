@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import yaml
-
 from ansible_collections.gpunode.hygiene.plugins.module_utils._model import HygieneError
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster import objects
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.client import Api, ApiError

@@ -30,6 +30,6 @@ class CallbackModule(CallbackBase):
         """A task that went well."""
         self._write(result, failed=False)
 
-    def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:  # noqa: ARG002 - Ansible's signature
+    def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
         """A task that failed."""
         self._write(result, failed=True)

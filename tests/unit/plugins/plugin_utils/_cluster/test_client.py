@@ -88,7 +88,8 @@ def test_explicit_credentials_are_sent(tmp_path: Path, monkeypatch: pytest.Monke
             self.rest_client = type("Rest", (), {"pool_manager": Pool()})
 
     monkeypatch.setattr(client.kubernetes.client, "ApiClient", Client)
-    client.connect(resolve({"host": "https://h/", "api_key": "tok", "impersonate_user": "u", "impersonate_groups": ["a", "b"]}, {}, tmp_path)).get("/x", {"q": 1})
+    options = {"host": "https://h/", "api_key": "tok", "impersonate_user": "u", "impersonate_groups": ["a", "b"]}
+    client.connect(resolve(options, {}, tmp_path)).get("/x", {"q": 1})
     client.connect(resolve({"host": "https://h", "username": "me", "password": "pw"}, {}, tmp_path)).get("/x")
     token, basic = sent
     assert (token["method"], token["url"]) == ("GET", "https://h/x?q=1")

@@ -73,7 +73,10 @@ SIDE = {"enabled": True, "repository": "nvcr.io/nvidia/cloud-native", "image": "
         ([policy(useNvidiaDriverCRD=True), policy("NVIDIADriver", version="595.1")], labels(), "", ["nvcr.io/nvidia/driver:595.1-ubuntu24.04"], []),
         ([policy(), policy("NVIDIADriver", version="595.1")], labels(), "", ["nvcr.io/nvidia/driver:580.126.20-ubuntu24.04"], []),
         (
-            [policy("NVIDIADriver", name="a", version="1", node_selector={"pool": "a"}), policy("NVIDIADriver", name="b", version="2", node_selector={"pool": "b"})],
+            [
+                policy("NVIDIADriver", name="a", version="1", node_selector={"pool": "a"}),
+                policy("NVIDIADriver", name="b", version="2", node_selector={"pool": "b"}),
+            ],
             labels(pool="b"), "", ["nvcr.io/nvidia/driver:2-ubuntu24.04"], [],
         ),
         ([policy("NVIDIADriver", node_selector={"pool": "a"})], labels(), "", [], ["0 NVIDIADriver objects select the node: none"]),
@@ -87,7 +90,8 @@ def test_expected_images(policies: list[dict[str, Any]], node_labels: dict[str, 
 
 
 def test_without_policies_the_daemonsets_say_it() -> None:
-    daemonset = {"node_selector": {"gpu": "yes"}, "images": {"k8s-driver-manager": "m:1", "nvidia-driver-ctr": "own/driver:1", "nvidia-gdrcopy-ctr": "own/gdr:1"}}
+    containers = {"k8s-driver-manager": "m:1", "nvidia-driver-ctr": "own/driver:1", "nvidia-gdrcopy-ctr": "own/gdr:1"}
+    daemonset = {"node_selector": {"gpu": "yes"}, "images": containers}
     assert expected_images([], [daemonset], {"gpu": "yes"}).images == (
         {"role": "driver", "reference": "own/driver:1"}, {"role": "gdrcopy", "reference": "own/gdr:1"},
     )

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -97,7 +98,7 @@ def test_refusals_are_repeated_at_growing_distances() -> None:
     script.refuse = lambda name, now: BLOCKED
     script.run(deadline=30.0)
     times = [when for when, _name in script.asked]
-    distances = [after - before for before, after in zip(times, times[1:], strict=False)]
+    distances = [after - before for before, after in itertools.pairwise(times)]
     assert distances == sorted(distances)
     assert distances[0] == 1.0
     assert 4.5 <= distances[-1] <= 5.5
@@ -183,7 +184,7 @@ VIOLATES = "Cannot evict pod as it would violate the pod's disruption budget."
             Outcome(outcome.BLOCKED, "The disruption budget web is still being processed by the server.", "web", 10.0),
         ),
         (error(429, VIOLATES), Outcome(outcome.BLOCKED, VIOLATES)),
-        (error(429, "too many requests, please try again later", retry_after=1.0), Outcome(outcome.RETRY, "too many requests, please try again later", wait=1.0)),
+        (error(429, "too many requests", retry_after=1.0), Outcome(outcome.RETRY, "too many requests", wait=1.0)),
         (error(403, "forbidden", "NamespaceTerminating", "being terminated"), Outcome(outcome.RETRY, "its namespace is being deleted")),
         (error(403, "forbidden"), Outcome(outcome.FATAL, "forbidden")),
         (error(500, "etcdserver: leader changed"), Outcome(outcome.RETRY, "etcdserver: leader changed")),
