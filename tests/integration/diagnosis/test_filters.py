@@ -83,7 +83,7 @@ def test_a_playbook_finds_the_incident_in_templated_evidence(tmp_path: Path) -> 
             "policy": {"supported_kernels": "{{ ['6.8.0-*-generic'] }}"},
         },
     }
-    tasks = [
+    tasks: list[dict[str, Any]] = [
         {"ansible.builtin.set_fact": {"found": f"{{{{ evidence | gpunode.hygiene.diagnose(rules_dirs=['{tmp_path}/rules']) }}}}"}},
         {
             "ansible.builtin.set_fact": {

@@ -14,6 +14,7 @@ from ansible_collections.gpunode.hygiene.plugins.module_utils._model import Hygi
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._diagnosis import engine
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._diagnosis.engine import diagnose
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._diagnosis.load import load_rules
+from ansible_collections.gpunode.hygiene.plugins.plugin_utils._diagnosis.paths import look_up
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._diagnosis.schema import Rule, parse_rules
 from ansible_collections.gpunode.hygiene.tests.unit.plugins.plugin_utils._diagnosis.evidence import healthy, incident
 from hypothesis import given, settings
@@ -35,8 +36,8 @@ def outcome(evidence: dict[str, Any], **fields: Any) -> str | None:
     return found[0].confidence if found else None
 
 
-def sign(path: str, suggests: bool = False, **more: Any) -> dict[str, Any]:
-    return {"path": path, "op": "equals", "value": 1, "suggests": suggests, **more}
+def sign(path: str, **more: Any) -> dict[str, Any]:
+    return {"path": path, "op": "equals", "value": 1, **more}
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ def test_a_look_alike_excludes_when_it_holds_and_casts_doubt_when_it_is_unknown(
         ({}, {}, "not excluded: it cannot be told without b"),
     ],
 )
-def test_a_finding_says_what_excluded_a_look_alike(more: dict[str, str], evidence: dict[str, Any], said: str) -> None:
+def test_a_finding_says_what_excluded_a_look_alike(more: dict[str, Any], evidence: dict[str, Any], said: str) -> None:
     [found] = diagnose({"node": "n", "a": 1, **evidence}, rule(look_alikes=[{"id": "other", "signs": [sign("b", **more)]}]))
     assert list(found.considered) == [{"id": "other", "excluded_by": said}]
 
@@ -119,12 +120,11 @@ def test_a_long_value_is_quoted_in_part_and_of_a_log_the_line_that_matched() -> 
 def test_each_distinct_path_is_looked_up_once_per_node(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def look_up(path: str, evidence: Any) -> Any:
+    def counted(path: str, evidence: Any) -> Any:
         asked.append(path)
-        return real(path, evidence)
+        return look_up(path, evidence)
 
-    real = engine.look_up
-    monkeypatch.setattr(engine, "look_up", look_up)
+    monkeypatch.setattr(engine, "look_up", counted)
     diagnose(incident(), RULES)
     assert len(asked) == len(set(asked)) > 20
 
