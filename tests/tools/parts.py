@@ -73,6 +73,6 @@ def parts(level: str) -> tuple[Part, ...]:
         Part("units", "test", (_command("dev/python", f"{TOOLS}/in_collection.py", "ansible-test", "units", "--python", "default", "--color", "no"),)),
         Part("integration", "test", (_pytest("tests/integration", "-m", " and ".join(("not quick", *matrices))),)),
         Part("lab", "test", (_pytest("tests/lab", "-m", " and ".join(("not quick", *matrices))),)),
-        Part("molecule", "test", (_command("dev/molecule", "test", "--all", cwd="extensions"),)),
+        Part("molecule", "test", (_command("dev/molecule", "--base-config", "molecule/config.yml", "test", "--all", cwd="extensions"),)),
     )
     return tuple(part for part in chosen if part.runs_in(level))
