@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import subprocess
+import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,6 +62,8 @@ class World:
         for folder in ("etc/apt/apt.conf.d", "etc/apt/preferences.d", "var/cache/apt/archives/partial", "var/log/apt", "archive"):
             (self.root / folder).mkdir(parents=True)
         (self.root / "var/lib/dpkg/info/format").write_text("1\n")
+        (self.root / "boot").mkdir()
+        (self.root / "etc/apt/apt.conf.d/10test").write_text('APT::Sandbox::User "root";\n')  # the archive lies where only root can read
         (self.root / "etc/apt/sources.list").write_text(f"deb [trusted=yes] file:{self.root}/archive ./\n")
 
     def install(self, debs: Iterable[Deb], automatic: Iterable[str] = (), selections: Mapping[str, str] | None = None) -> None:
@@ -80,6 +83,20 @@ class World:
         stanzas = [deb.control(Filename=f"./{deb.name}_{deb.version}.deb", Size="1", SHA256="0" * 64) for deb in debs]
         name = f"{self.root}/archive/./".replace("_", "%5f").replace("/", "_")  # as apt's URItoFileName
         (self.root / "var/lib/apt/lists" / f"{name.rstrip('_')}_Packages").write_text("\n".join(stanzas))
+
+    def publish_for_real(self, debs: Iterable[Deb]) -> None:
+        """Give the archive these packages as .deb files with an index; `apt-get update` makes them known."""
+        archive = self.root / "archive"
+        for deb in debs:
+            with tempfile.TemporaryDirectory() as folder:
+                (Path(folder) / "DEBIAN").mkdir()
+                (Path(folder) / "DEBIAN/control").write_text(deb.control())
+                for name in deb.files:
+                    (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
+                    (Path(folder) / name).write_text(f"{deb.name} {deb.version}\n")
+                subprocess.run(["dpkg-deb", "--build", "--root-owner-group", "-Znone", folder, str(archive)], check=True, capture_output=True)
+        index = subprocess.run(["apt-ftparchive", "packages", "."], cwd=archive, check=True, capture_output=True, text=True).stdout
+        (archive / "Packages").write_text(index)
 
     def simulate(self, command: str) -> dict[str, str]:
         """What the real apt would do on this database as it is: package -> Inst or Remv."""
@@ -131,7 +148,7 @@ class Flavour:
         image = f"linux-image-{release} | linux-image-unsigned-{release}"
         abi_headers = f"{self.source}-headers-{abi}" if self.source != "linux" else f"linux-headers-{abi}"
         found = [
-            Deb(f"linux-image-{release}", version, depends=f"linux-base (>= 4.5), linux-modules-{release}", conflicts=f"linux-image-unsigned-{release}", files=files),
+            Deb(f"linux-image-{release}", version, f"linux-base (>= 4.5), linux-modules-{release}", f"linux-image-unsigned-{release}", files=files),
             Deb(f"linux-modules-{release}", version, depends=image),
             Deb(f"linux-headers-{release}", version, depends=abi_headers),
             Deb(abi_headers, version),

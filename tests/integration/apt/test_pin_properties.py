@@ -16,15 +16,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from apt_world import AWS, AZURE, BASE, BOOKWORM, GENERIC, GENERIC_NVIDIA, HWE, NVIDIA, TRIXIE_CLOUD, Deb, Flavour, World
-from hypothesis import event, given, settings
-from hypothesis import strategies as st
-
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.apt import holds, plan, simulate
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.apt.closure import closure
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.apt.evidence import selections
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.apt.status import read_status
 from ansible_collections.gpunode.hygiene.plugins.module_utils._model import HygieneError
+from apt_world import AWS, AZURE, BASE, BOOKWORM, GENERIC, GENERIC_NVIDIA, HWE, NVIDIA, TRIXIE_CLOUD, Deb, Flavour, World
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
 
 UBUNTU_ABIS = [(f"6.8.0-{abi}", f"6.8.0-{abi}.{abi}") for abi in (110, 112, 117, 124, 130)]
 BOOKWORM_ABIS = [(f"6.1.0-{abi}", f"6.1.{100 + abi}-1") for abi in (28, 35, 47, 50, 57)]
@@ -98,7 +97,7 @@ def universes(draw: st.DrawFn) -> Universe:
 
 def _world(folder: str, universe: Universe) -> World:
     world = World(Path(folder) / "root")
-    world.install(universe.installed, universe.automatic, {name: "hold" for name in universe.held_before})
+    world.install(universe.installed, universe.automatic, dict.fromkeys(universe.held_before, "hold"))
     world.publish(universe.archive)
     return world
 
@@ -144,7 +143,8 @@ def test_with_the_hold_set_apt_moves_no_kernel_and_without_it_does(universe: Uni
 @settings(max_examples=max(EXAMPLES // 4, 5), derandomize=True, deadline=None)
 @given(universes(), st.data())
 def test_a_package_outside_the_kernel_that_pulls_one_is_refused_by_name(universe: Universe, data: st.DataObject) -> None:
-    fresh = [deb for deb in universe.archive if deb.name.startswith("linux-image-") and deb.files and deb.name not in {item.name for item in universe.installed}]
+    installed = {deb.name for deb in universe.installed}
+    fresh = [deb for deb in universe.archive if deb.name.startswith("linux-image-") and deb.files and deb.name not in installed]
     puller = replace(HELLO, version="3", depends=data.draw(st.sampled_from(fresh)).name)
     with tempfile.TemporaryDirectory() as folder:
         world = _world(folder, universe)
@@ -157,18 +157,19 @@ def test_a_package_outside_the_kernel_that_pulls_one_is_refused_by_name(universe
         assert world.selections() == {deb.name: "hold" if deb.name in universe.held_before else "install" for deb in (*BASE, *universe.installed)}
 
 
-@pytest.mark.parametrize("flavour, abis", LINES, ids=[line[0].track for line in LINES])
+@pytest.mark.parametrize(("flavour", "abis"), LINES, ids=[line[0].track for line in LINES])
 def test_of_four_kernels_autoremove_keeps_the_pinned_one_and_its_fallback(tmp_path: Path, flavour: Flavour, abis: list[tuple[str, str]]) -> None:
     world = World(tmp_path / "root")
-    debs = [deb for abi in abis[:4] for deb in flavour.kernel(*abi)] + flavour.metas(*abis[3])
-    world.install({deb.name: deb for deb in debs}.values(), automatic=[deb.name for deb in debs if deb.name not in {meta.name for meta in flavour.metas(*abis[3])}])
-    world.publish(debs)
+    metas = flavour.metas(*abis[3])
+    kernels = {deb.name: deb for abi in abis[:4] for deb in flavour.kernel(*abi)}
+    world.install([*kernels.values(), *metas], automatic=kernels)
+    world.publish([*kernels.values(), *metas])
     pinned, fallback = flavour.release(abis[0][0]), flavour.release(abis[1][0])
     image = {index: f"linux-image-{flavour.release(abis[index][0])}" for index in range(4)}
     assert {image[0], image[1]} <= set(world.simulate("autoremove")), "the control removes both"
     packages = read_status(str(world.root))
     wanted = closure(packages, [pinned, fallback])
-    holds.write_selections({name: "hold" for name in wanted.names}, str(world.root))
+    holds.write_selections(dict.fromkeys(wanted.names, "hold"), str(world.root))
     removed = set(world.simulate("autoremove"))
     assert removed & set(wanted.names) == set()
     assert image[0] in wanted.names and image[1] in wanted.names

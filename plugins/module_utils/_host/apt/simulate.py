@@ -60,7 +60,7 @@ def prove(packages: Sequence[Package], closure: Closure, root: str = "/") -> Non
 
     :raises HygieneError: with the packages that would move, and what moves them; or when apt cannot tell.
     """
-    wanted = {name: "hold" for name in closure.names}
+    wanted = dict.fromkeys(closure.names, "hold")
     with sandbox(wanted, root) as options:
         found = [violation for command, more in _COMMANDS.items() for violation in _try(command, packages, closure, [*options, *more])]
     if found:
