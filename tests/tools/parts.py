@@ -6,10 +6,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 TOOLS = "tests/tools"
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+OLDEST = "3.9"  # of the hosts
 LEVELS = ("lint", "quick", "test", "full")
 
 
@@ -47,6 +50,14 @@ def _command(*argv: str, cwd: str = ".", **env: str) -> Step:
     return Step(argv, cwd, env)
 
 
+def _in_collection(*argv: str) -> Step:
+    return _command("dev/python", f"{TOOLS}/in_collection.py", *argv)
+
+
+def _ansible_test(*argv: str) -> Step:
+    return _in_collection("ansible-test", *argv, "--color", "no")
+
+
 def _pytest(*argv: str, environment: str = "dev") -> Step:
     return Step((f"{environment}/python", "-m", "pytest", "--quiet", *argv), pytest=True)
 
@@ -60,7 +71,7 @@ def parts(level: str) -> tuple[Part, ...]:
         Part("yaml", "lint", (_command("dev/yamllint", "--strict", "."),)),
         Part("shell", "lint", (_command("dev/python", f"{TOOLS}/check_shell.py"),)),
         Part("ansible-lint", "lint", (_command("dev/ansible-lint", "--strict"),)),
-        Part("docs", "lint", (_command("dev/python", f"{TOOLS}/in_collection.py", "antsibull-docs", "lint-collection-docs", "--plugin-docs",
+        Part("docs", "lint", (_in_collection("antsibull-docs", "lint-collection-docs", "--plugin-docs",
                                        "--validate-collection-refs=all", "--disallow-unknown-collection-refs", "."),
                               _command("dev/antsibull-changelog", "lint"),
                               _command("dev/python", f"{TOOLS}/render_variables.py", "--check"),
@@ -71,8 +82,8 @@ def parts(level: str) -> tuple[Part, ...]:
         Part("package", "test", (_command("dev/python", f"{TOOLS}/check_package.py"),)),
         Part("core218", "test", (_pytest("tests/unit", environment="core218"),
                                  _command("core218/python", f"{TOOLS}/check_syntax.py"))),
-        Part("sanity", "test", (_command("dev/python", f"{TOOLS}/in_collection.py", "ansible-test", "sanity", "--python", "default", "--color", "no"),)),
-        Part("units", "test", (_command("dev/python", f"{TOOLS}/in_collection.py", "ansible-test", "units", "--python", "default", "--color", "no"),)),
+        Part("sanity", "test", (_ansible_test("sanity", "--python", PYTHON), *(_ansible_test("sanity", "--test", test, "--python", OLDEST) for test in ("compile", "import")))),
+        Part("units", "test", (_ansible_test("units", "--python", PYTHON),)),
         Part("integration", "test", (_pytest("tests/integration", "-m", " and ".join(("not quick", *matrices))),)),
         Part("lab", "test", (_pytest("tests/lab", "-m", " and ".join(("not quick", *matrices))),)),
         Part("molecule", "test", (_command("dev/molecule", "--base-config", "molecule/config.yml", "test", "--all", cwd="extensions"),)),

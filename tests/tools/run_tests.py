@@ -49,10 +49,14 @@ class Result:
 
 
 def variables() -> dict[str, str]:
-    """What every step runs with: this checkout as gpunode.hygiene, and the virtual environment's programs first."""
+    """What every step runs with: this checkout as gpunode.hygiene, the virtual environment's programs first, and Python 3.9 last.
+
+    pyenv's shims stay out: they look like Pythons that are there, and fail when ansible-test calls them.
+    """
+    others = [entry for entry in os.environ["PATH"].split(os.pathsep) if Path(entry).name != "shims"]
     return {
         **os.environ,
-        "PATH": f"{folder('dev') / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "PATH": os.pathsep.join([str(folder("dev") / "bin"), *others, str(folder("host-py39") / "bin")]),
         "ANSIBLE_COLLECTIONS_PATH": str(collections_path()),
         "ANSIBLE_LOCALHOST_WARNING": "False",
         "PYTHONDONTWRITEBYTECODE": "1",  # the checkout is also what gets packed, copied and hashed

@@ -108,6 +108,11 @@ def key(path: Path) -> tuple[str, str]:
     return side, rest
 
 
+def is_function(name: str) -> bool:
+    """Whether an imported name is neither a type nor a constant, going by its letters."""
+    return name.rpartition(".")[2].islower()
+
+
 def is_shell(path: Path) -> bool:
     side, rest = key(path)
     return rest in SHELLS[side]
@@ -137,7 +142,7 @@ def test_the_core_neither_touches_the_outside_nor_knows_ansible(path: Path) -> N
     used = [found for found in imports(path) if not found.typing_only and not (found.name == "os" and uses_os_for_texts_only(tree))]
     outside = {found.name for found in used if found.top in OUTSIDE | {"ansible"} or found.name.startswith("urllib.request")}
     shells = {f"{PACKAGE}.{side}.{name.replace('/', '.')}" for side, names in SHELLS.items() for name in names}
-    through_shells = {found.name for found in used if found.name in shells or found.name.rpartition(".")[0] in shells and found.name.rpartition(".")[2].islower()}
+    through_shells = {found.name for found in used if found.name in shells or (found.name.rpartition(".")[0] in shells and is_function(found.name))}
     calls = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
     assert (outside, through_shells, calls & OUTSIDE_CALLS) == (set(), set(), set())
 
@@ -164,13 +169,17 @@ def sources() -> list[Path]:
     return sorted(found)
 
 
+def relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
 def is_source(path: Path) -> bool:
-    if path.relative_to(ROOT).as_posix() in HEAD_FREE:
+    if relative(path) in HEAD_FREE:
         return False
     return path.suffix in SOURCES or (path.suffix == "" and path.read_bytes()[:2] == b"#!")
 
 
-@pytest.mark.parametrize("path", [path for path in sources() if path.name != "__init__.py" and is_source(path)], ids=lambda path: path.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("path", [path for path in sources() if path.name != "__init__.py" and is_source(path)], ids=relative)
 def test_a_source_file_names_its_owners_and_its_licence(path: Path) -> None:
     head = "\n".join(path.read_text("utf-8").splitlines()[:5])
     assert [line for line in HEAD if line not in head] == []
@@ -187,5 +196,5 @@ def test_no_file_names_a_path_of_one_machine_or_its_package_source() -> None:
             continue
         hits = OF_ONE_MACHINE.findall(text)
         if hits:
-            found[path.relative_to(ROOT).as_posix()] = hits
+            found[relative(path)] = hits
     assert found == {}
