@@ -32,7 +32,7 @@ options:
   kernel_release:
     description:
       - The kernel release to pin, as C(uname -r) prints it.
-      - Needed when O(state=present). Its image package must be completely installed.
+      - Needed when O(state=present). Its packages must be completely installed, and its image, initrd and modules on disk.
     type: str
   keep:
     description:
@@ -173,6 +173,7 @@ from ansible_collections.gpunode.hygiene.plugins.module_utils._host.apt.closure 
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.apt.lock import package_lock
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.apt.simulate import prove
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.apt.status import read_status
+from ansible_collections.gpunode.hygiene.plugins.module_utils._host.kernel.installed import describe, find
 from ansible_collections.gpunode.hygiene.plugins.module_utils._model import Change, HygieneError
 
 ARGUMENTS = {
@@ -203,6 +204,7 @@ def present(parameters: dict[str, Any], check_mode: bool) -> Answer:
     packages = read_status()
     for release in releases:
         demand_kernel(packages, release)
+        _demand_bootable(release)
     wanted = closure(packages, releases)
     prove(packages, wanted)
     found = evidence.selections(packages)
@@ -254,6 +256,17 @@ def _records() -> list[tuple[str, list[Change]]]:
 def _demand_release(release: str) -> None:
     if not KERNEL_RELEASE.match(release):
         raise HygieneError(f"The kernel release is {release!r}", "That is no kernel release", "Give one as `uname -r` prints it")
+
+
+def _demand_bootable(release: str) -> None:
+    """A pin, or a fallback, on a kernel that does not boot is worse than none."""
+    problems = describe(find(release), None)["problems"]
+    if problems:
+        raise HygieneError(
+            f"Kernel {release} is not complete on disk: {'; '.join(problems)}",
+            "A host that is kept on it would not boot",
+            f"Repair it (`update-initramfs -u -k {release}`, or `apt-get install --reinstall linux-image-{release}`), or choose another kernel",
+        )
 
 
 def main() -> None:

@@ -19,8 +19,16 @@ from typing import Any
 from apt_world import World
 from gpunode_lab.playbooks import collections_path
 
-PRIVATE = ("var/lib", "var/cache", "var/log", "etc/apt", "boot")
-_BIND = "".join(f'mount --bind "$0/{folder}" "/{folder}"\n' for folder in PRIVATE) + 'exec "$@"\n'
+PRIVATE = ("var/lib", "var/cache", "var/log", "etc/apt", "boot", "usr/lib/modules")
+# A machine without a kernel of its own (a container) has no folder to bind the modules to; an overlay in memory gives it one.
+_MODULES = """if [ ! -d /usr/lib/modules ]; then
+  mkdir -p "$0/overlay"; mount -t tmpfs tmpfs "$0/overlay"; mkdir "$0/overlay/upper" "$0/overlay/work"
+  mount -t overlay overlay -o "lowerdir=/usr/lib,upperdir=$0/overlay/upper,workdir=$0/overlay/work" /usr/lib
+  mkdir /usr/lib/modules
+fi
+[ -d /lib/modules ] || { echo "/lib is no link to /usr/lib" >&2; exit 1; }
+"""
+_BIND = _MODULES + "".join(f'mount --bind "$0/{folder}" "/{folder}"\n' for folder in PRIVATE) + 'exec "$@"\n'
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,7 @@ class World:
             (self.root / folder).mkdir(parents=True)
         (self.root / "var/lib/dpkg/info/format").write_text("1\n")
         (self.root / "boot").mkdir()
+        (self.root / "usr/lib/modules").mkdir(parents=True)
         (self.root / "etc/apt/apt.conf.d/10test").write_text('APT::Sandbox::User "root";\n')  # the archive lies where only root can read
         (self.root / "etc/apt/sources.list").write_text(f"deb [trusted=yes] file:{self.root}/archive ./\n")
 
@@ -77,6 +78,13 @@ class World:
             (self.root / f"var/lib/dpkg/info/{name}.md5sums").write_text("")
         marks = "".join(f"Package: {name}\nArchitecture: {architecture()}\nAuto-Installed: 1\n\n" for name in automatic)
         (self.root / "var/lib/apt/extended_states").write_text(marks)
+
+    def put_on_disk(self, release: str) -> None:
+        """The files that make a kernel release bootable."""
+        modules = self.root / "usr/lib/modules" / release
+        (modules / "kernel").mkdir(parents=True)
+        for path in (self.root / f"boot/vmlinuz-{release}", self.root / f"boot/initrd.img-{release}", modules / "modules.dep", modules / "kernel/a.ko"):
+            path.write_text(f"{release}\n")
 
     def publish(self, debs: Iterable[Deb]) -> None:
         """Give the archive these packages, known to apt at once; for simulations, there is nothing to download."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
 
 import pytest
@@ -52,6 +52,8 @@ def host(tmp_path: Path, archive: Path) -> Host:
     kernels = [deb for abi, version in ABIS[:4] for deb in GENERIC.kernel(abi, version)]
     world.install([*kernels, *GENERIC.metas(*ABIS[3])], automatic=[deb.name for deb in kernels])
     shutil.copytree(archive, world.root / "archive", dirs_exist_ok=True)
+    for release in RELEASES[:4]:
+        world.put_on_disk(release)
     made = Host(world)
     made.run("apt-get", "update")
     return made
@@ -144,8 +146,9 @@ def test_absent_refuses_what_a_person_or_a_later_run_changed(host: Host) -> None
 
 def test_a_locked_package_manager_is_waited_for_and_then_named(host: Host) -> None:
     lock = host.world.root / "var/lib/dpkg/lock-frontend"
-    program = "import fcntl,sys,time; f=open(sys.argv[1],'w'); fcntl.lockf(f,fcntl.LOCK_EX); print('locked',flush=True); time.sleep(float(sys.argv[2]))"
-    with subprocess.Popen([sys.executable, "-c", program, str(lock), "6"], stdout=subprocess.PIPE) as other:
+    program = "import fcntl,sys; f=open(sys.argv[1],'w'); fcntl.lockf(f,fcntl.LOCK_EX); print('locked',flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", program, str(lock)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdin is not None
         assert other.stdout is not None
         assert other.stdout.readline() == b"locked\n"
         before = host.fingerprint()
@@ -154,10 +157,9 @@ def test_a_locked_package_manager_is_waited_for_and_then_named(host: Host) -> No
         assert "(waited 1 s)" in refusal["seen"]
         assert "lock-frontend is locked by" in host.pin(check=True, kernel_release=RELEASES[2], lock_timeout=0)["seen"]
         assert host.fingerprint() == before
-        started = time.monotonic()
-        assert host.pin(kernel_release=RELEASES[2], lock_timeout=60)["changed"] is True
+        threading.Timer(3, other.stdin.close).start()
+        assert host.pin(kernel_release=RELEASES[2], lock_timeout=120)["changed"] is True
         assert other.wait() == 0
-        assert time.monotonic() - started < 30
     assert host.held() == CLOSURE
 
 
@@ -181,6 +183,15 @@ def test_a_kernel_that_is_not_there_is_refused_and_the_others_are_named(host: Ho
     assert host.pin(kernel_release=RELEASES[2], keep=[RELEASES[4]])["seen"] == f"No package linux-image-{RELEASES[4]} is installed"
     assert "is no kernel release" in host.pin(kernel_release="../etc")["msg"]
     assert host.held() == set()
+
+
+def test_a_kernel_that_cannot_boot_is_refused(host: Host) -> None:
+    (host.world.root / f"boot/initrd.img-{RELEASES[2]}").write_text("")
+    refusal = host.pin(kernel_release=RELEASES[2])
+    assert refusal["seen"] == f"Kernel {RELEASES[2]} is not complete on disk: the initrd /boot/initrd.img-{RELEASES[2]} is empty"
+    assert f"apt-get install --reinstall linux-image-{RELEASES[2]}" in refusal["remedy"]
+    assert host.held() == set()
+    assert host.pin(kernel_release=RELEASES[3])["changed"] is True
 
 
 def test_a_pin_that_would_not_keep_the_kernel_is_refused(host: Host) -> None:
