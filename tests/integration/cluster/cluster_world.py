@@ -112,7 +112,8 @@ class Cluster:
 
         def counted() -> bool:
             budget = self.api.get(f"{path}/{name}")
-            return budget.get("status", {}).get("observedGeneration") == budget["metadata"]["generation"] and budget["status"]["currentHealthy"] > 0
+            status = budget.get("status", {})
+            return bool(status.get("observedGeneration") == budget["metadata"]["generation"] and status["currentHealthy"])
 
         self.until(counted, f"budget {name}")
 
@@ -156,7 +157,7 @@ def seeker(run: str = "run-1", procedure: str = "recover", **more: Any) -> Seeke
     return Seeker(run=run, procedure=procedure, owner=more.pop("owner", this_owner()), ttl=more.pop("ttl", timedelta(minutes=30)), **more)
 
 
-def maintenance(cluster: Cluster, node: str, *, api: Api | None = None, progress: Callable[[str], None] = str, **wish: Any) -> Maintenance:
+def maintenance(cluster: Cluster, node: str, *, api: Api | None = None, progress: Callable[[str], None] = print, **wish: Any) -> Maintenance:
     """The work of `node_drain` on a node."""
     options: Json = {"seeker": seeker(), "timeout": 30.0, "rules": Rules(), **wish}
     return Maintenance(api or cluster.api, Wish(node=node, **options), progress)

@@ -7,13 +7,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ansible_collections.gpunode.hygiene.plugins.module_utils._model import HygieneError
-from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.client import Api, connect
+from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.client import Api, Response, connect
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.info.gather import Want, expected_on, gather, node_slice
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.info.source import Folder, Server
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.node_match import Identity, match
@@ -209,7 +209,12 @@ def test_lists_come_in_pages_and_whole(cluster: Cluster, monkeypatch: pytest.Mon
     names = sorted(cluster.add_node() for _ in range(7))
     monkeypatch.setattr("ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.client.PAGE", 3)
     calls: list[str] = []
-    counting = Api(lambda method, target, *rest: (calls.append(target), cluster.api._transport(method, target, *rest))[1], cluster.api.server)
+
+    def counted(method: str, target: str, headers: Mapping[str, str], body: bytes | None, timeout: float) -> Response:
+        calls.append(target)
+        return cluster.api._transport(method, target, headers, body, timeout)
+
+    counting = Api(counted, cluster.api.server)
     evidence = gather(Server(counting), Want(parts=("nodes",))).evidence
     assert sorted(name for name in evidence["nodes"] if name in names) == names
     assert len(calls) == -(-len(evidence["nodes"]) // 3)

@@ -158,7 +158,12 @@ def test_a_kind_the_cluster_does_not_have_is_none_only_for_the_operator_s_kinds(
 
 def test_a_log_is_asked_for_by_its_end() -> None:
     asked: list[str] = []
-    api = Api(lambda _method, target, *_: (asked.append(target), Response(200, {}, b"last\xff\n"))[1], "https://h")
+
+    def send(_method: str, target: str, *_: Any) -> Response:
+        asked.append(target)
+        return Response(200, {}, b"last\xff\n")
+
+    api = Api(send, "https://h")
     assert Server(api).log(POD, "c", True, 7) == "last\ufffd\n"
     assert asked == ["/api/v1/namespaces/gpu-operator/pods/driver-x/log?container=c&previous=true&tailLines=7&limitBytes=65536"]
 
