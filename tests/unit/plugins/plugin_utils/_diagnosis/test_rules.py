@@ -98,7 +98,12 @@ CLAIM = (
     '"labels":{},"annotations":{},"boot_id":""}'
 )
 NVIDIA_DRIVER = {"kind": "NVIDIADriver", "metadata": {"name": "d"}, "spec": {"repository": "nvcr.io/nvidia", "image": "driver", "version": "1"}}
+def outside_kubernetes(cluster_part: bool | None, *supported: str) -> dict[str, Any]:
+    return {"node": "gpu-1", "host": {"kernel": {"running": NEW}}, "cluster": None, "policy": {"cluster": cluster_part, "supported_kernels": list(supported)}}
+
+
 FIRES = [
+    pytest.param("kernel-not-supported", outside_kubernetes(False, "6.8.0-*"), id="patterns"),
     pytest.param("kernel-headers-unavailable", incident(), id="headers"),
     pytest.param("kernel-headers-unavailable", with_log("", HEADERS_LOG, running={}), id="headers: the next attempt has only begun"),
     pytest.param("kernel-headers-unavailable", with_log(HEADERS_LOG, restarts=0, terminated={"exitCode": 1}), id="headers: first attempt ended"),
@@ -141,6 +146,10 @@ FIRES = [
     pytest.param("evidence-incomplete", changed(healthy(), "images", [{"reference": "r", "state": "unknown", "reason": "429"}]), id="image unknown"),
 ]
 DOES_NOT_FIRE = [
+    pytest.param("kernel-not-supported", outside_kubernetes(False, "6.8.0-*", NEW), id="patterns: one allows it"),
+    pytest.param("kernel-not-supported", outside_kubernetes(False), id="patterns: none given"),
+    pytest.param("kernel-not-supported", outside_kubernetes(True, "6.8.0-*"), id="patterns: the driver pod tells"),
+    pytest.param("kernel-not-supported", outside_kubernetes(None, "6.8.0-*"), id="patterns: perhaps a node"),
     pytest.param("kernel-headers-unavailable", healthy(), id="headers: the driver is ready"),
     pytest.param("kernel-headers-unavailable", with_log("make: *** failed"), id="headers: another failure"),
     pytest.param(
