@@ -196,7 +196,7 @@ boot_id:
   type: str
   returned: success
 pods:
-  description: The pods that were evicted, in check mode those that would be. RV(pods[].seconds) is when each was gone, counted from the start of the evictions.
+  description: The pods that were evicted, in check mode those that would be. C(seconds) is when each was gone, counted from the start of the evictions.
   type: list
   elements: dict
   returned: success
