@@ -87,9 +87,9 @@ def sandbox(selections: Mapping[str, str], root: str = "/") -> Iterator[list[str
             **({} if root == "/" else {"Dir": f"{root}/"}),
             "Dir::State::status": status,
             "Dir::State::extended_states": marks,
-            "Dir::Cache": f"{folder}/cache/",
-            "Dir::Cache::pkgcache": "",
-            "Dir::Cache::srcpkgcache": "",
+            "Dir::Cache": f"{folder}/",  # the second command finds the cache that the first one built
+            "Dir::Cache::pkgcache": "pkgcache.bin",
+            "Dir::Cache::srcpkgcache": "srcpkgcache.bin",
             "Dir::Log": folder,
             "Debug::NoLocking": "true",
             "APT::Get::Show-User-Simulation-Note": "false",
