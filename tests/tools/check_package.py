@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -40,8 +41,9 @@ def problems(installed: Path, collections: str) -> Iterator[str]:
         found = names(folder, pattern)
         answer = subprocess.run([program("ansible-doc"), "--json", "-t", kind, *found], env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": collections},
                                 capture_output=True, text=True, check=False)
-        if answer.returncode or "[ERROR]" in answer.stderr or "[WARNING]" in answer.stderr:
-            yield f"ansible-doc -t {kind}: {answer.stderr.strip()}"
+        told = {name for name in found if answer.returncode == 0 and name in json.loads(answer.stdout)}
+        if told != set(found):
+            yield f"ansible-doc -t {kind} knows nothing of {', '.join(sorted(set(found) - told))}: {answer.stderr.strip()}"
     playbooks = names("playbooks", "*.yml")
     answer = subprocess.run([program("ansible-playbook"), "--syntax-check", "-i", "localhost,", *playbooks],
                             env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": collections}, capture_output=True, text=True, check=False)

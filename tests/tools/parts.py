@@ -81,7 +81,7 @@ def parts(level: str) -> tuple[Part, ...]:
         )),
         Part("unit", "quick", (_pytest("tests/unit"),)),
         Part("host-py39", "quick", (_pytest("tests/unit/plugins/module_utils", "tests/unit/plugins/modules", environment="host-py39"),)),
-        Part("quick", "quick", (_pytest("tests/lab", "tests/integration", "-m", "quick"),)),
+        Part("without-node", "test", (_pytest("tests/lab", "tests/integration", "-m", "quick"),)),
         Part("package", "test", (_command("dev/python", f"{TOOLS}/check_package.py"),)),
         Part("core218", "test", (_pytest("tests/unit", environment="core218"), _command("core218/python", f"{TOOLS}/check_syntax.py"))),
         Part("sanity", "test", (
