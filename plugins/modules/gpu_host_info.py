@@ -461,13 +461,14 @@ msg:
 """
 
 import os
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.answer import fail
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.info import choose, gather
 from ansible_collections.gpunode.hygiene.plugins.module_utils._model import HygieneError
 
-ARGUMENTS = {"gather_subset": {"type": "list", "elements": "str", "default": ["all"]}}
+ARGUMENTS: dict[str, dict[str, Any]] = {"gather_subset": {"type": "list", "elements": "str", "default": ["all"]}}
 
 
 def main() -> None:

@@ -219,7 +219,7 @@ from ansible_collections.gpunode.hygiene.plugins.module_utils._host.system.units
 from ansible_collections.gpunode.hygiene.plugins.module_utils._model import Change, HygieneError
 
 MODULE = "run_record"
-ARGUMENTS = {
+ARGUMENTS: dict[str, dict[str, Any]] = {
     "run": {"type": "str", "required": True},
     "state": {"type": "str", "choices": ["started", "finished"], "default": "started"},
     "procedure": {"type": "str"},

@@ -19,7 +19,8 @@ from ansible_collections.gpunode.hygiene.plugins.modules import gpu_host_info
 from gpunode_lab.cache import cache_root
 from gpunode_lab.progress import Progress
 from gpunode_lab.rootfs import build_rootfs
-from rooted_host import Rooted, ansible
+
+from .rooted_host import Rooted, ansible
 
 OLD, NEW = "6.8.0-117-generic", "7.0.0-15-generic"
 EVERYTHING = {"gather_subset": ["all"]}

@@ -15,7 +15,7 @@ MIB = 1024 * 1024
 
 
 def test_one_more_kernel_takes_the_largest_image_and_initrd_and_a_mebibyte() -> None:
-    kernels = [
+    kernels: list[dict[str, Any]] = [
         {"image_bytes": 14 * MIB, "initrd_bytes": 150 * MIB},
         {"image_bytes": 16 * MIB, "initrd_bytes": 90 * MIB},
         {"image_bytes": None, "initrd_bytes": None},
