@@ -17,7 +17,7 @@ from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.drain imp
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._cluster.drain.outcome import Outcome
 
 POLL = 0.5
-FIRST_RETRY = 1.0
+FIRST_RETRY = 0.5
 LONGEST_RETRY = 5.0
 PARALLEL = 10
 

@@ -100,7 +100,7 @@ def test_refusals_are_repeated_at_growing_distances() -> None:
     times = [when for when, _name in script.asked]
     distances = [after - before for before, after in itertools.pairwise(times)]
     assert distances == sorted(distances)
-    assert distances[0] == 1.0
+    assert distances[0] == 0.5
     assert 4.5 <= distances[-1] <= 5.5
 
 
