@@ -20,10 +20,11 @@ def main() -> int:
     settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))
     folders: list[str] = settings["tool"]["pytest"]["ini_options"]["pythonpath"]
     apart = [folder for folder in folders if folder.startswith("tests/integration/")]
-    path = os.pathsep.join([str(collections_path()), *(str(REPOSITORY / folder) for folder in folders)])
-    codes = [mypy("plugins", "-p", "ansible_collections.gpunode.hygiene.plugins", cwd=collections_path())]
+    typings = str(REPOSITORY / "tests" / "typings")
+    path = os.pathsep.join([typings, str(collections_path()), *(str(REPOSITORY / folder) for folder in folders)])
+    codes = [mypy("plugins", "-p", "ansible_collections.gpunode.hygiene.plugins", cwd=collections_path(), MYPYPATH=typings)]
     codes += [mypy(folder, folder, cwd=REPOSITORY, MYPYPATH=path) for folder in apart]
-    codes.append(mypy("tests", "tests", *(f"--exclude=^{folder}/" for folder in apart), cwd=REPOSITORY, MYPYPATH=path))
+    codes.append(mypy("tests", "tests", *(f"--exclude=^{folder}/" for folder in ("tests/typings", *apart)), cwd=REPOSITORY, MYPYPATH=path))
     return max(codes)
 
 

@@ -43,7 +43,7 @@ PURE_OF_OS = re.compile(r"os\.(fsdecode|fsencode|sep|path\.(basename|commonpath|
 OUTSIDE_CALLS = {"open", "print", "input"}
 WITH_ANSIBLE = {"ansible", "yaml", "jinja2", "markupsafe", "packaging"}  # always there where Ansible is
 
-SOURCES = (".py", ".yml", ".yaml", ".sh", ".go", ".c", ".h", ".toml", ".in")
+SOURCES = (".py", ".pyi", ".yml", ".yaml", ".sh", ".go", ".c", ".h", ".toml", ".in")
 NOT_OURS = {".git", ".hypothesis", "__pycache__", "node_modules", "requirements"}
 HEAD = ("Copyright (c) 2026 gpunode.hygiene contributors", "SPDX-License-Identifier: GPL-3.0-or-later")
 HEAD_FREE = {"changelogs/changelog.yaml"}  # written by antsibull-changelog

@@ -20,7 +20,6 @@ WITH_DEFAULT = re.compile(r"\b(?P<name>gpunode_[a-z0-9_]+) \| default\((?P<liter
 TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 EXPRESSIONS = {"when", "until", "failed_when", "changed_when", "that", "loop", "var"}  # keywords whose values are Jinja without braces
-TYPES: dict[str, type] = {"str": str, "int": int, "bool": bool, "list": list}
 
 VARIABLES: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "docs" / "variables.yml").read_text("utf-8"))
 PLAYBOOKS = sorted((ROOT / "playbooks").rglob("*.yml"))
@@ -64,7 +63,7 @@ def test_roles_never_read_the_playbooks_variables() -> None:
 def test_a_variable_has_a_type_a_default_of_that_type_and_a_meaning(name: str) -> None:
     variable = VARIABLES[name]
     assert sorted(variable) == ["default", "meaning", "type"]
-    assert type(variable["default"]) is TYPES[variable["type"]]
+    assert type(variable["default"]).__name__ == variable["type"]
     assert variable["meaning"].endswith(".")
 
 

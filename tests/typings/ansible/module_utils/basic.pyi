@@ -1,0 +1,16 @@
+# Copyright (c) 2026 gpunode.hygiene contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# ansible-core carries no types; mypy has to know that these two never return.
+from typing import Any, NoReturn
+
+class AnsibleModule:
+    params: dict[str, Any]
+    check_mode: bool
+    def __init__(self, argument_spec: dict[str, Any], **options: Any) -> None: ...
+    def exit_json(self, **answer: Any) -> NoReturn: ...
+    def fail_json(self, msg: str, **answer: Any) -> NoReturn: ...
+    def __getattr__(self, name: str) -> Any: ...
+
+def __getattr__(name: str) -> Any: ...
