@@ -16,7 +16,8 @@
 int nvidia_standin_attach(void);
 int nvidia_modeset_standin_attach(void);
 
-// A registered range of device numbers whose open files hold a reference on the module that owns `operations`.
+// A registered range of device numbers. Each open file holds one reference on the module that owns `operations`, as with the real driver: setting the
+// cdev's owner too would make it two.
 struct standin_range {
 	struct cdev cdev;
 	dev_t first;
@@ -38,7 +39,6 @@ static inline int standin_add(struct standin_range *range, const char *name, int
 	if (error)
 		return error;
 	cdev_init(&range->cdev, operations);
-	range->cdev.owner = operations->owner;
 	error = cdev_add(&range->cdev, range->first, count);
 	if (error)
 		unregister_chrdev_region(range->first, count);

@@ -79,17 +79,17 @@ def is_ready(pod: dict[str, Any]) -> bool:
     return conditions.get("Ready") == "True" and "deletionTimestamp" not in pod["metadata"]
 
 
-def wait_driver_ready(lab: Lab, patience: float = 300) -> None:
+def wait_driver_ready(lab: Lab, patience: float = 900) -> None:
     """Wait until there is a driver pod and it is ready."""
     wait_until(lab, "the driver pod is ready", lambda: [is_ready(pod) for pod in pods(lab, NAMESPACE, DRIVER)] == [True], patience)
 
 
-def wait_capacity(lab: Lab, expected: int, patience: float = 300) -> None:
+def wait_capacity(lab: Lab, expected: int, patience: float = 900) -> None:
     """Wait until the kubelet reports that many GPUs."""
     wait_until(lab, f"nvidia.com/gpu is {expected}", lambda: capacity(lab) == expected, patience)
 
 
-def wait_all_ready(lab: Lab, patience: float = 300) -> None:
+def wait_all_ready(lab: Lab, patience: float = 900) -> None:
     """Wait until every pod of the stand-ins and of the workloads is ready."""
     wait_until(lab, "all pods are ready", lambda: all(is_ready(pod) for namespace in (NAMESPACE, WORKLOADS) for pod in pods(lab, namespace)), patience)
 
