@@ -37,7 +37,7 @@ class Seen:
 def look(lab: Lab) -> Seen:
     """Ask the host and the API server."""
     node: dict[str, Any] = json.loads(lab.kubectl("get", "node", NODE, "-o", "json").stdout)
-    pods: list[dict[str, Any]] = json.loads(lab.kubectl("get", "pods", "-n", "workloads", "-o", "json").stdout)["items"]
+    pods: list[dict[str, Any]] = json.loads(lab.kubectl("get", "pods", "-n", "ml", "-o", "json").stdout)["items"]
     return Seen(
         kernel=lab.ssh("uname -r").stdout.strip(),
         boots=int(lab.ssh("journalctl --list-boots --no-pager | wc -l").stdout),
@@ -85,6 +85,7 @@ def main() -> int:
         lab.ssh("apt-mark showhold | xargs -r apt-mark unhold && apt-get -qy dist-upgrade", timeout=1800)
         control = installed_kernels(lab)
 
+    pulled = ", ".join(sorted(set(control) - set(held))) or "none"
     claims = {
         f"kernel {before.kernel} -> {after.kernel}": first.rc == 0 and after.kernel != before.kernel,
         f"reboots: {after.boots - before.boots}": after.boots - before.boots == 1,
@@ -93,8 +94,8 @@ def main() -> int:
         and all(text.endswith("Running") for text in after.pods.values()),
         f"node schedulable: {after.schedulable}": after.schedulable,
         f"second run: changed={second.changed}": (second.rc, second.changed) == (0, 0),
-        f"newer kernel after dist-upgrade with our holds: {', '.join(sorted(set(control) - set(held))) or 'none'} not pulled": not set(held) - {before.kernel, after.kernel},
-        f"newer kernel in the control without holds: {', '.join(sorted(set(control) - set(held))) or 'none'} pulled": bool(set(control) - set(held)),
+        f"newer kernel after dist-upgrade with our holds: {pulled} not pulled": not set(held) - {before.kernel, after.kernel},
+        f"newer kernel in the control without holds: {pulled} pulled": bool(set(control) - set(held)),
     }
     headline("Result")
     for text, is_so in claims.items():

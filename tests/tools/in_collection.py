@@ -4,8 +4,8 @@
 
 """Runs a command in a copy of the checkout that lies at `…/ansible_collections/gpunode/hygiene`, as ansible-test and antsibull-docs want it.
 
-The copy has what git tracks and what it would track: no caches, nothing ignored. For ansible-test it has only what it is about, the content of the collection and its
-unit tests, and is a git repository of its own because ansible-test asks git for the files.
+The copy has what git tracks and what it would track: no caches, nothing ignored. For ansible-test it has only what that is about, the content of the
+collection and its unit tests, and is a git repository of its own because ansible-test asks git for the files.
 """
 
 from __future__ import annotations
