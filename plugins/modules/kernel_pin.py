@@ -26,6 +26,7 @@ options:
     description:
       - V(present) holds the packages.
       - V(absent) gives back the selections that were there before, from the undo records on the host. A hold that somebody else had placed stays.
+      - V(absent) refuses when a later run relies on a hold that would go, or when somebody gave one of the packages another selection since.
     type: str
     choices: [present, absent]
     default: present
@@ -211,7 +212,8 @@ def present(parameters: dict[str, Any], check_mode: bool) -> Answer:
     claims = plan.plan_present(wanted.names, found)
     changes = [change for change in claims if change.before != change.after]
     run = parameters["run"] or record.adhoc_run()
-    vanished = plan.vanished([recorded for _run, recorded in _records()], found)
+    # Not of this run: it may have been killed after it recorded its holds and before it set them.
+    vanished = plan.vanished([recorded for other, recorded in _records() if other != run], found)
     written = bool(changes) and not check_mode
     if written:
         record.save(run, evidence.MODULE, claims)

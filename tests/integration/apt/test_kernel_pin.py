@@ -127,6 +127,17 @@ def test_a_hold_that_vanished_is_told_and_set_again(host: Host) -> None:
     assert host.held() == CLOSURE
 
 
+def test_a_run_that_was_killed_before_it_set_its_holds_is_finished_by_the_same_run(host: Host) -> None:
+    original = host.world.selections()
+    host.pin(kernel_release=RELEASES[2], run="r1")
+    host.run("apt-mark", "unhold", *CLOSURE)  # as a SIGKILL between the record and dpkg leaves it
+    answer = host.pin(kernel_release=RELEASES[2], run="r1")
+    assert (answer["changed"], answer["vanished"], answer["run"]) == (True, [], "r1")
+    assert host.held() == CLOSURE
+    host.pin(state="absent", run="r1")
+    assert host.world.selections() == original
+
+
 def test_absent_refuses_what_a_person_or_a_later_run_changed(host: Host) -> None:
     host.pin(kernel_release=RELEASES[2], run="r1")
     host.run("sh", "-c", f"echo linux-image-{RELEASES[2]} deinstall | dpkg --set-selections")

@@ -74,7 +74,14 @@ def _take(root: str, write: bool) -> Optional[int]:
 
 
 def _lock_frontend(path: str) -> int:
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+    except OSError as error:
+        raise HygieneError(
+            f"{path} cannot be opened ({error.strerror})",
+            "Without dpkg's lock its database cannot be changed safely",
+            "Run this on a writable host that has dpkg",
+        ) from error
     try:
         fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -78,6 +78,12 @@ def test_a_look_without_writing_creates_no_lock_file(root: Path) -> None:
     assert holder(str(root / "var/lib/dpkg/lock-frontend")) is None
 
 
+def test_a_host_without_dpkg_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(HygieneError, match="lock-frontend cannot be opened") as refusal, package_lock(0, True, str(tmp_path)):
+        pytest.fail("there is nothing to lock")
+    assert refusal.value.remedy == "Run this on a writable host that has dpkg"
+
+
 def test_an_error_inside_gives_the_lock_back(root: Path) -> None:
     with pytest.raises(ValueError, match="inside"), package_lock(0, True, str(root)):
         raise ValueError("inside")
