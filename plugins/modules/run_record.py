@@ -251,7 +251,7 @@ def work(parameters: dict[str, Any], check_mode: bool, folder: str = record.RUNS
         for old in surplus:
             runs.prune(old, folder)
     return Answer(
-        msg=_sentence(run, wanted, changes, left, check_mode),
+        msg=_sentence(run, found, wanted, changes, left, check_mode),
         before=_state(found, {change.where: change.before for change in changes}, surplus),
         after=_state(wanted, {change.where: change.after for change in changes}, []),
         plan=changes,
@@ -292,8 +292,9 @@ def _state(description: Optional[runs.Run], units: dict[str, Any], pruned: list[
     return {"record": description.as_dict() if description else None, "units": units, "pruned": pruned}
 
 
-def _sentence(run: str, description: Optional[runs.Run], changes: list[Change], left: list[str], check_mode: bool) -> str:
-    state = f"Run {run} is {description.state}" if description else f"Nothing on the host describes run {run}"
+def _sentence(run: str, found: Optional[runs.Run], wanted: Optional[runs.Run], changes: list[Change], left: list[str], check_mode: bool) -> str:
+    would = check_mode and wanted != found
+    state = f"Run {run} {'would be' if would else 'is'} {wanted.state}" if wanted else f"Nothing on the host describes run {run}"
     units = ", ".join(change.where for change in changes)
     did = f"; {'would change' if check_mode else 'changed'} {units}" if units else ""
     kept = f"; left alone, since it is not ours any more: {', '.join(left)}" if left else ""

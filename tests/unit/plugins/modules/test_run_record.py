@@ -110,6 +110,7 @@ def test_check_mode_says_all_of_it_and_does_none(machine: Machine) -> None:
     assert answer.after["units"] == {"apt-daily.timer": OFF, "apt-daily-upgrade.timer": OFF}
     assert answer.extra["record"]["failed_units"] == ["nvidia-persistenced.service"]
     assert machine.units == {"apt-daily.timer": ON, "apt-daily-upgrade.timer": ON}
+    assert answer.msg == f"Run {RUN} would be started; would change apt-daily.timer, apt-daily-upgrade.timer."
     assert not machine.folder.exists()
     machine.call(procedure="p", apt_timers="stopped")
     kept = sorted(machine.folder.rglob("*.json"))
