@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pytest
 from ansible.errors import AnsibleFilterError
-
 from ansible_collections.gpunode.hygiene.plugins.filter.as_list import as_list
 
 
@@ -23,11 +22,11 @@ from ansible_collections.gpunode.hygiene.plugins.filter.as_list import as_list
         ([], []),
     ],
 )
-def test_lists_and_text_become_the_same_list(value, words) -> None:
+def test_lists_and_text_become_the_same_list(value: object, words: list[str]) -> None:
     assert as_list(value) == words
 
 
 @pytest.mark.parametrize("value", [3, {"a": 1}, None])
-def test_anything_else_is_refused_by_name(value) -> None:
+def test_anything_else_is_refused_by_name(value: object) -> None:
     with pytest.raises(AnsibleFilterError, match=type(value).__name__):
         as_list(value)

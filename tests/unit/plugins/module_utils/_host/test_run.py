@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.run import run
 
 
@@ -35,7 +36,7 @@ def test_a_grandchild_that_keeps_the_output_open_does_not_make_the_caller_wait()
     assert time.monotonic() - begun < 60
 
 
-def test_messages_are_in_english_whatever_the_callers_locale(monkeypatch) -> None:
+def test_messages_are_in_english_whatever_the_callers_locale(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LANG", "de_DE.UTF-8")
     monkeypatch.setenv("LANGUAGE", "de")
     assert run(["sh", "-c", "echo $LC_ALL:$LANGUAGE"], timeout=10).out == "C.UTF-8:\n"
