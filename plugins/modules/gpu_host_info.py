@@ -464,7 +464,7 @@ import os
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.gpunode.hygiene.plugins.module_utils._host.answer import fail
+from ansible_collections.gpunode.hygiene.plugins.module_utils._host.answer import fail, need_root
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.info import choose, gather
 from ansible_collections.gpunode.hygiene.plugins.module_utils._model import HygieneError
 
@@ -475,11 +475,11 @@ def main() -> None:
     """Run the module."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
-        if os.geteuid() != 0:
-            raise HygieneError(f"The module runs as user id {os.geteuid()}", "Much of a host can only be read by root", "Run the task with `become: true`")
+        need_root()
         evidence = gather(choose(module.params["gather_subset"]))
     except HygieneError as error:
         fail(module, error)
+        return
     unread = ", ".join(sorted(evidence["unknown"]))
     rest = f"could not read {unread}" if unread else "everything that was asked for could be read"
     module.exit_json(changed=False, msg=f"The host runs {os.uname().release}; {rest}.", gpu_host=evidence)

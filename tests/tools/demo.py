@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import tempfile
@@ -64,6 +65,7 @@ def recover(lab: Lab, reports: Path) -> PlaybookRun:
 
 def main() -> int:
     """Run the demo; 0 when all that it claims is so."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     with Lab.started("demo", snapshot="incident") as lab, tempfile.TemporaryDirectory(prefix="gpunode-demo-") as folder:
         before = look(lab)
         headline(f"The incident: {NODE} runs {before.kernel}, has {before.gpus} GPUs; its driver pod cannot find headers for that kernel")

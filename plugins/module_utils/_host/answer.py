@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import Any, Callable, Iterable, NoReturn
+from typing import Any, Callable, Iterable
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -27,14 +27,15 @@ class Answer:
     extra: dict[str, Any] = field(default_factory=dict)
 
 
-def serve(argument_spec: dict[str, Any], work: Callable[[dict[str, Any], bool], Answer], **options: Any) -> NoReturn:
+def serve(argument_spec: dict[str, Any], work: Callable[[dict[str, Any], bool], Answer], **options: Any) -> None:
     """Run a changing module: `work(parameters, check_mode)` gives the answer or raises HygieneError."""
     module = AnsibleModule(argument_spec=argument_spec, supports_check_mode=True, **options)
     try:
-        _need_root()
+        need_root()
         answer = work(module.params, module.check_mode)
     except HygieneError as error:
         fail(module, error)
+        return
     module.exit_json(
         changed=answer.before != answer.after,
         msg=answer.msg,
@@ -46,12 +47,13 @@ def serve(argument_spec: dict[str, Any], work: Callable[[dict[str, Any], bool], 
     )
 
 
-def fail(module: AnsibleModule, error: HygieneError) -> NoReturn:
+def fail(module: AnsibleModule, error: HygieneError) -> None:
     """End a module with a refusal that a person can act on."""
     module.fail_json(msg=str(error), seen=error.seen, why=error.why, remedy=error.remedy, **error.facts)
 
 
-def _need_root() -> None:
+def need_root() -> None:
+    """:raises HygieneError: when the module does not run as root."""
     if os.geteuid() != 0:
         raise HygieneError(
             f"The module runs as user id {os.geteuid()}",
