@@ -57,6 +57,7 @@ install_packages() {
         rm -f "$policy"
         trap - EXIT
     fi
+    command -v systemctl > /dev/null || return 0  # no systemd, so no unit starts
     for unit in $(comm -13 <(printf '%s\n' "$units_before") <(unit_files)); do
         systemctl disable "$unit" >> "$log" 2>&1 || stop "systemctl could not disable $unit" "It came with the packages and would start with the machine." "See $log."
     done
@@ -73,17 +74,17 @@ system_packages() {
         "Use Debian 12 or Ubuntu 22.04 and later; the packages needed are in ${lists[*]}."
     missing=$(missing_packages "${lists[@]}")
     [ -z "$missing" ] && return
-    missing=$(tr '\n' ' ' <<< "$missing")
+    missing=$(paste -s -d ' ' <<< "$missing")
     [ "$(id -u)" = 0 ] || stop "These system packages are missing: $missing" "Installing them takes root, and this is uid $(id -u)." \
         "Run 'sudo apt-get install $missing', then the same command again. $(still_runs)"
-    say "system packages: installing $missing(about 1 to 3 minutes; log: $log)"
+    say "system packages: installing $missing (about 1 to 3 minutes; log: $log)"
     # shellcheck disable=SC2086  # one word per package
     install_packages $missing
     say "system packages: done"
 }
 
 still_runs() {
-    if [ "$level" = full ]; then
+    if [ "$level" = full ] && [ -z "$(missing_packages "$root/tests/tools/packages.txt")" ]; then
         echo "What still runs without them: 'make lint' and 'make test-quick'. The lab, 'make test' and 'make demo' do not."
     else
         echo "Nothing of the tests runs without them."
