@@ -65,7 +65,8 @@ install_packages() {
 
 apt_install() { DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends "$@" < /dev/null >> "$log" 2>&1; }
 
-unit_files() { find /lib/systemd/system -maxdepth 1 -name '*.service' ! -name '*@*' -printf '%f\n' | sort; }
+# Units and, for packages that bring no unit, init scripts.
+unit_files() { find /lib/systemd/system /etc/init.d -maxdepth 1 \( -path '*/init.d/*' -printf '%f.service\n' -o -name '*.service' ! -name '*@*' -printf '%f\n' \) | sort -u; }
 
 system_packages() {
     local lists=("$root/tests/tools/packages.txt") missing
