@@ -123,7 +123,7 @@ def test_a_hard_hang_without_a_power_cycle_command_is_reported_as_stuck_with_wha
     assert running_kernel(lab) == lab.newer_kernel
 
 
-REFUSALS = {
+REFUSALS: dict[str, tuple[Callable[[Lab, str], None] | None, dict[str, Any], str]] = {
     "a kernel that is not installed": (None, {"gpunode_kernel_release": "6.1.0-1-amd64"}, "6.1.0-1-amd64"),
     "a kernel without initrd": (faults.missing_initrd, {}, "initrd"),
     "a full /boot": (faults.full_boot, {}, "/boot has"),
