@@ -79,7 +79,7 @@ def parts(level: str) -> tuple[Part, ...]:
             _command("dev/python", f"{TOOLS}/render_variables.py", "--check"),
             _command("dev/python", f"{TOOLS}/check_links.py"),
         )),
-        Part("unit", "quick", (_pytest("tests/unit"),)),
+        Part("unit", "quick", (_pytest("tests/unit", "tests/tools"),)),
         Part("host-py39", "quick", (_pytest("tests/unit/plugins/module_utils", "tests/unit/plugins/modules", environment="host-py39"),)),
         Part("without-node", "test", (_pytest("tests/lab", "tests/integration", "-m", "quick"),)),
         Part("package", "test", (_command("dev/python", f"{TOOLS}/check_package.py"),)),
