@@ -64,8 +64,8 @@ def hard_hang(lab: Lab, release: str) -> None:
 def cannot_mount_root(lab: Lab, release: str) -> None:
     """An initrd without the disk's driver and the root file system's."""
     lab.ssh(
-        "set -e; settings=$(mktemp -d); cp -a /etc/initramfs-tools/. $settings; sed -i 's/^MODULES=.*/MODULES=list/' $settings/initramfs.conf; "
-        f"rm -f $settings/conf.d/driver-policy; mkinitramfs -d $settings -o /boot/initrd.img-{release} {release}; rm -r $settings; sync",
+        "set -e; settings=$(mktemp -d); cp -a /etc/initramfs-tools/. $settings; echo MODULES=list >$settings/conf.d/zz-fault; "
+        f"mkinitramfs -d $settings -o /boot/initrd.img-{release} {release}; rm -r $settings; sync",
         timeout=600,
     )
 
