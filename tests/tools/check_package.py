@@ -56,7 +56,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="gpunode-package-") as folder:
         run("python", str(Path(__file__).with_name("in_collection.py")), "ansible-galaxy", "collection", "build", "--output-path", folder)
         [archive] = Path(folder).glob("gpunode-hygiene-*.tar.gz")
-        run("ansible-galaxy", "collection", "install", "--offline", "--no-deps", str(archive), "--collections-path", folder)
+        run("ansible-galaxy", "collection", "install", "--offline", "--no-deps", str(archive), "--collections-path", folder, ANSIBLE_COLLECTIONS_PATH=folder)
         found = list(problems(Path(folder) / "ansible_collections" / "gpunode" / "hygiene", folder))
     print("\n".join(found) or f"{archive.name}: whole")
     return 1 if found else 0
