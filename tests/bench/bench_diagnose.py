@@ -15,8 +15,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-import conftest  # makes the collection importable
+TESTS = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(TESTS))
+import conftest  # noqa: F401  # makes the collection importable
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._diagnosis.engine import diagnose
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._diagnosis.load import load_rules
 from ansible_collections.gpunode.hygiene.tests.unit.plugins.plugin_utils._diagnosis.evidence import healthy, incident
@@ -35,7 +36,7 @@ def fleet(size: int) -> list[dict[str, Any]]:
 
 def main(sizes: list[int]) -> None:
     """Print one line per size."""
-    print(f"checkout: {conftest.CHECKOUT}")
+    print(f"checkout: {TESTS.parent}")
     started = time.process_time()
     rules = load_rules()
     print(f"rules: {len(rules)} read in {time.process_time() - started:.2f} s")

@@ -76,7 +76,7 @@ def parts(level: str) -> tuple[Part, ...]:
                 "antsibull-docs", "lint-collection-docs", "--plugin-docs", "--validate-collection-refs=all", "--disallow-unknown-collection-refs", "."
             ),
             _command("dev/antsibull-changelog", "lint"),
-            _command("dev/python", f"{TOOLS}/render_variables.py", "--check"),
+            _command("dev/python", f"{TOOLS}/render_docs.py", "--check"),
             _command("dev/python", f"{TOOLS}/check_links.py"),
         )),
         Part("unit", "quick", (_pytest("tests/unit", "tests/tools"),)),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import check_links
 import pytest
-import render_variables
+import render_docs
 import run_tests
 import yaml
 from environments import REPOSITORY
@@ -96,5 +96,5 @@ def test_headings_have_the_anchors_of_git_hosts(heading: str, anchor: str) -> No
 
 
 def test_a_variable_becomes_a_row() -> None:
-    page = render_variables.render({"gpunode_x": {"type": "list", "default": [], "meaning": "What it is."}})
+    page = render_docs.render({"gpunode_x": {"type": "list", "default": [], "meaning": "What it is."}})
     assert page.splitlines()[-1] == "| `gpunode_x` | list | `[]` | What it is. |"

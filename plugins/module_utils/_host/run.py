@@ -52,7 +52,7 @@ def run(argv: Sequence[str], timeout: float, stdin: str = "", env: Optional[Mapp
         source.write(stdin.encode())
         source.seek(0)
         try:
-            child = subprocess.Popen(  # pylint: disable=consider-using-with
+            child = subprocess.Popen(  # pylint: disable=consider-using-with,ansible-bad-function
                 list(argv), stdin=source, stdout=out, stderr=err, env=environment, start_new_session=True, close_fds=True
             )
         except (FileNotFoundError, PermissionError) as error:

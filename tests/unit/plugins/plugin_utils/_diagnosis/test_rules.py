@@ -98,6 +98,8 @@ CLAIM = (
     '"labels":{},"annotations":{},"boot_id":""}'
 )
 NVIDIA_DRIVER = {"kind": "NVIDIADriver", "metadata": {"name": "d"}, "spec": {"repository": "nvcr.io/nvidia", "image": "driver", "version": "1"}}
+
+
 def outside_kubernetes(cluster_part: bool | None, *supported: str) -> dict[str, Any]:
     return {"node": "gpu-1", "host": {"kernel": {"running": NEW}}, "cluster": None, "policy": {"cluster": cluster_part, "supported_kernels": list(supported)}}
 
