@@ -96,5 +96,18 @@ def test_headings_have_the_anchors_of_git_hosts(heading: str, anchor: str) -> No
 
 
 def test_a_variable_becomes_a_row() -> None:
-    page = render_docs.render({"gpunode_x": {"type": "list", "default": [], "meaning": "What it is."}})
+    page = render_docs.variables_page({"gpunode_x": {"type": "list", "default": [], "meaning": "What it is."}})
     assert page.splitlines()[-1] == "| `gpunode_x` | list | `[]` | What it is. |"
+
+
+def test_a_roles_page_tells_every_variable_and_how_to_use_it_alone() -> None:
+    options = {
+        "r_needed": {"type": "str", "required": True, "description": "As C(uname -r) prints it."},
+        "r_free": {"type": "int", "default": 3, "description": "Seconds."},
+    }
+    page = render_docs.role_page("r", {"main": {"short_description": "Does it", "description": ["Sets V(r_done)."], "options": options}})
+    assert "Does it." in page
+    assert "Sets `r_done`." in page
+    assert "| `r_needed` | str | needed | As `uname -r` prints it. |" in page
+    assert "| `r_free` | int | `3` | Seconds. |" in page
+    assert "    name: gpunode.hygiene.r\n  vars:\n    r_needed: ...\n" in page
