@@ -33,9 +33,11 @@ def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
 def recover(lab: Lab, tmp_path: Path) -> Recover:
     """Run the playbook as a user would."""
 
-    def run(*arguments: str, kill_when: Callable[[str], bool] | None = None, kubeconfig: Path | None = None, **variables: Any) -> PlaybookRun:
+    def run(
+        *arguments: str, playbook: str = PLAYBOOK, kill_when: Callable[[str], bool] | None = None, kubeconfig: Path | None = None, **variables: Any
+    ) -> PlaybookRun:
         return run_playbook(
-            PLAYBOOK,
+            playbook,
             lab.inventory,
             kubeconfig or lab.kubeconfig,
             tmp_path / "reports",
@@ -71,6 +73,10 @@ def running_kernel(lab: Lab) -> str:
 def boots(lab: Lab) -> int:
     """How often the machine has booted since it was made (wtmp's boot records)."""
     return int(lab.ssh("last -x reboot | grep -c '^reboot'").stdout)
+
+
+def held(lab: Lab) -> list[str]:
+    return sorted(lab.ssh("apt-mark showhold").stdout.split())
 
 
 def default_is(lab: Lab, kernel_release: str) -> bool:
@@ -123,11 +129,12 @@ def test_a_hard_hang_without_a_power_cycle_command_is_reported_as_stuck_with_wha
     assert running_kernel(lab) == lab.newer_kernel
 
 
-REFUSALS: dict[str, tuple[Callable[[Lab, str], None] | None, dict[str, Any], str]] = {
+REFUSALS: dict[str, tuple[Callable[[Lab, str], object] | None, dict[str, Any], str]] = {
     "a kernel that is not installed": (None, {"gpunode_kernel_release": "6.1.0-1-amd64"}, "6.1.0-1-amd64"),
     "a kernel without initrd": (faults.missing_initrd, {}, "initrd"),
     "a full /boot": (faults.full_boot, {}, "/boot has"),
     "a held apt lock": (faults.held_apt_lock, {"gpunode_lock_timeout": 5}, "lock"),
+    "a cordon placed by somebody else": (lambda lab, _release: lab.kubectl("cordon", NODE), {}, "is cordoned by kubectl"),
     "an API server that cannot be reached": (None, {"kubeconfig": "unreachable"}, "API server"),
 }
 
@@ -156,12 +163,23 @@ def test_a_dry_run_shows_the_whole_plan_and_writes_nothing(lab: Lab, recover: Re
     assert any("/trainer" in pod for pod in run.node["pods_evicted"])
 
 
-def test_a_cordon_placed_by_somebody_else_survives_the_recovery(lab: Lab, recover: Recover) -> None:
+def test_a_cordon_placed_by_somebody_else_survives_a_recovery_that_accepts_it_and_undo_gives_back_the_rest(lab: Lab, recover: Recover) -> None:
     lab.kubectl("cordon", NODE)
-    run = recover()
+    run = recover(gpunode_accept_cordon="yes")
     assert run.rc == 0, run.output
     assert running_kernel(lab) == lab.older_kernel
     assert node_object(lab)["spec"]["unschedulable"] is True
+    assert default_is(lab, lab.older_kernel)
+    assert f"linux-image-{lab.older_kernel}" in held(lab)
+
+    undone = recover(playbook="undo")
+    assert undone.rc == 0, undone.output
+    assert held(lab) == []
+    assert not default_is(lab, lab.older_kernel)
+    assert lab.ssh("sed -n 's/^set default=\"//p' /boot/grub/grub.cfg").stdout.splitlines()[-1].startswith("0")
+    assert node_object(lab)["spec"]["unschedulable"] is True
+    again = recover(playbook="undo")
+    assert (again.rc, again.changed) == (0, 0), again.output
 
 
 KILL_POINTS = {
