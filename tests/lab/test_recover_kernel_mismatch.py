@@ -103,6 +103,7 @@ def assert_left_on_the_previous_kernel(lab: Lab, run: PlaybookRun, reason: str) 
     assert node_object(lab)["spec"].get("unschedulable") is True
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("fault", ["panics", "cannot_mount_root", "corrupt_vmlinuz", "emergency_mode", "no_network"])
 def test_a_trial_boot_that_fails_ends_on_the_previous_kernel_still_cordoned(lab: Lab, recover: Recover, fault: str) -> None:
     getattr(faults, fault)(lab, lab.older_kernel)
@@ -139,6 +140,7 @@ REFUSALS: dict[str, tuple[Callable[[Lab, str], object] | None, dict[str, Any], s
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("case", REFUSALS)
 def test_what_cannot_work_is_refused_with_nothing_changed(lab: Lab, recover: Recover, case: str) -> None:
     break_it, variables, words = REFUSALS[case]
@@ -189,6 +191,7 @@ KILL_POINTS = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("point", [*KILL_POINTS, "right after the reboot"])
 def test_a_run_killed_anywhere_finishes_when_started_again_with_one_reboot_in_all(lab: Lab, recover: Recover, point: str) -> None:
     before = boots(lab)

@@ -70,7 +70,7 @@ def wait_for(condition: Callable[[], bool], patience: float) -> bool:
     return True
 
 
-@pytest.mark.full
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("fault", SIGNS)
 def test_a_broken_kernel_fails_the_way_its_name_says(whole: Lab, fault: str) -> None:
     lab = whole

@@ -58,13 +58,13 @@ def _ansible_test(*argv: str) -> Step:
     return _in_collection("ansible-test", *argv, "--color", "no")
 
 
-def _pytest(*argv: str, environment: str = "dev") -> Step:
-    return Step((f"{environment}/python", "-m", "pytest", "--quiet", *argv), pytest=True)
+def _pytest(*argv: str, environment: str = "dev", **env: str) -> Step:
+    return Step((f"{environment}/python", "-m", "pytest", "--quiet", *argv), env=env, pytest=True)
 
 
 def parts(level: str) -> tuple[Part, ...]:
     """The parts of a run. In `full` the long matrices are whole; everywhere else they are a seeded sample."""
-    matrices = () if level == "full" else ("not full",)
+    whole = {"GPUNODE_WHOLE_MATRICES": "1", "GPUNODE_EXAMPLES": "400"} if level == "full" else {}
     chosen = (
         Part("ruff", "lint", (_command("dev/ruff", "check", "."),)),
         Part("mypy", "lint", (_command("dev/python", f"{TOOLS}/check_types.py"),)),
@@ -90,8 +90,8 @@ def parts(level: str) -> tuple[Part, ...]:
             _ansible_test("sanity", "--test", "import", "--python", OLDEST),
         )),
         Part("units", "test", (_ansible_test("units", "--python", PYTHON),)),
-        Part("integration", "test", (_pytest("tests/integration", "-m", " and ".join(("not quick", *matrices))),)),
-        Part("lab", "test", (_pytest("tests/lab", "-m", " and ".join(("not quick", *matrices))),)),
+        Part("integration", "test", (_pytest("tests/integration", "-m", "not quick", **whole),)),
+        Part("lab", "test", (_pytest("tests/lab", "-m", "not quick", "--numprocesses", "2", **whole),)),
         Part("molecule", "test", (_command("dev/molecule", "--base-config", "molecule/config.yml", "test", "--all", cwd="extensions"),)),
     )
     return tuple(part for part in chosen if part.runs_in(level))
