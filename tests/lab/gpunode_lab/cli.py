@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 
 from .errors import LabError
-from .lab import BASE, INCIDENTS, Lab, incident_module
+from .lab import BASE, INCIDENTS, Lab, all_labs, incident_module
 
 
 def parser() -> argparse.ArgumentParser:
@@ -24,7 +24,8 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     up = commands.add_parser("up", help="start the lab from a snapshot; makes the snapshot the first time")
     up.add_argument("--from", dest="snapshot", default=BASE, metavar="SNAPSHOT", help=f"{BASE}, {', '.join(INCIDENTS)} or an incident's name (default: {BASE})")
-    commands.add_parser("down", help="stop the lab and remove it; what it was built from stays in the cache")
+    down = commands.add_parser("down", help="stop the lab and remove it; what it was built from stays in the cache")
+    down.add_argument("--all", action="store_true", help="every lab, also those that tests left behind")
     ssh = commands.add_parser("ssh", help="a shell on the node, or one command")
     ssh.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND")
     commands.add_parser("status", help="what runs; ends with 1 when the lab is not whole")
@@ -50,7 +51,8 @@ def _run(lab: Lab, options: argparse.Namespace) -> int:
     if options.command == "up":
         lab.up(options.snapshot)
     elif options.command == "down":
-        lab.down()
+        for name in all_labs() if options.all else [options.name]:
+            Lab(name).down()
     elif options.command == "ssh":
         return subprocess.run([*lab.connection.command, *options.words], check=False).returncode
     elif options.command == "status":

@@ -33,7 +33,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from . import aptrepo, gotool
+from . import aptrepo, gotool, registry
 from .accelerator import identity
 from .archive import Archive
 from .cache import built, cache_root, key
@@ -218,6 +218,7 @@ class Lab:
     def down(self) -> None:
         """Stop everything of this lab and remove its folder; safe to repeat."""
         self.machine.stop()
+        registry.leave(self.name)
         if self.folder.exists():
             ControlPlane(self.folder / "control-plane", progress=self.progress).stop()
             for name in self.processes.names():
@@ -395,6 +396,7 @@ class Lab:
         state = self.state
         self.processes.start("repository", [sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "--directory", self.repository,
                                             str(state.vm_ports.repository)])
+        registry.join(self.name)
         self.control_plane.launch()
         self._save_state(State(state.snapshot, state.uuid, {**state.ports, "api": self.control_plane.port}))
 
@@ -405,7 +407,7 @@ def _seconds(timestamp: str) -> float:
 
 def snapshot_key(snapshot: str, image: Image) -> str:
     """What a snapshot depends on: the image, the stand-ins, this code, QEMU, and for an incident its replay."""
-    sources = [_PACKAGE / "standins", gotool.GO_SOURCES, _PACKAGE.parent / "modules", _PACKAGE / "aptrepo.py"]
+    sources = [_PACKAGE / "standins", gotool.GO_SOURCES, _PACKAGE.parent / "modules", _PACKAGE / "modules.py", _PACKAGE / "aptrepo.py"]
     parts: list[str | bytes | Path] = [image.folder.name, identity(), *(path for path in sources if path.exists())]
     if snapshot != BASE:
         parts.append(Path(str(incident_module(snapshot).__file__)))
@@ -415,9 +417,10 @@ def snapshot_key(snapshot: str, image: Image) -> str:
 def ensure_snapshot(snapshot: str, progress: Progress) -> Path:
     """The folder of a snapshot in the cache, made when it is not there."""
     image = build_image(progress)
+    entry = cache_root() / "snapshots" / f"{snapshot}-{snapshot_key(snapshot, image)}"
 
     def build(folder: Path) -> None:
-        lab = Lab(f"building-{snapshot}", progress=progress)
+        lab = Lab(f"building-{entry.name}", progress=progress)
         try:
             if snapshot == BASE:
                 from . import standins  # imports this module
@@ -432,4 +435,10 @@ def ensure_snapshot(snapshot: str, progress: Progress) -> Path:
         finally:
             lab.down()
 
-    return built(cache_root() / "snapshots" / f"{snapshot}-{snapshot_key(snapshot, image)}", build, f"snapshot {snapshot}", progress)
+    return built(entry, build, f"snapshot {snapshot}", progress)
+
+
+def all_labs() -> list[str]:
+    """The names of the labs that have a folder."""
+    folder = cache_root() / "labs"
+    return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []

@@ -20,7 +20,7 @@ FIRST_ESTIMATES = {
     "node image: root filesystem": 240,
     "node image: first boot and installation of GRUB": 180,
     "snapshot base": 180,
-    "snapshot incident": 300,
+    "snapshot kernel_mismatch": 300,
 }
 
 
