@@ -18,8 +18,9 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
+_FOLDERS = ("etc/default/grub.d", "etc/grub.d", "etc/systemd/system", "boot/grub", "var/lib/dpkg", "var/lib/apt/lists")
 UUID = "6f2b0b4e-8d0c-4c7b-9a51-2f8f1f0a7d11"
 KERNELS = ("6.8.0-117-generic", "6.8.0-124-generic", "7.0.0-15-generic")
 _ENTER = """set -eu
@@ -32,6 +33,9 @@ mount --rbind /proc "$root/proc"
 mount --bind "$root/cmdline" "$root/proc/cmdline"
 mount --bind "$root/stubs/grub-probe" "$root/usr/sbin/grub-probe"
 mount --bind "$root/stubs/grub-mkrelpath" "$root/usr/bin/grub-mkrelpath"
+if [ "$SANDBOX_TOOLS" != / ]; then
+  for path in usr/sbin/grub-mkconfig usr/share/grub/grub-mkconfig_lib; do mount --bind "$SANDBOX_TOOLS/$path" "$root/$path"; done
+fi
 [ ! -e "$root/stubs/update-grub" ] || mount --bind "$root/stubs/update-grub" "$root/usr/sbin/update-grub"
 for path in $SANDBOX_BINDS; do mkdir -p "$root$path"; mount --rbind "$path" "$root$path"; done
 exec chroot "$root" "$@"
@@ -61,6 +65,9 @@ class Sandbox:
     """One made-up host.
 
     :param prefix: /boot as GRUB sees it.
+    :param settings: more lines for /etc/default/grub.
+    :param without_initrd: kernels whose initrd is missing.
+    :param tools: the root folder that grub-mkconfig, its library and its scripts are taken from.
     """
 
     root: Path
@@ -69,6 +76,9 @@ class Sandbox:
     file_system: str = "ext2"
     prefix: str = "/boot"
     distributor: str = "Ubuntu"
+    settings: str = ""
+    without_initrd: tuple[str, ...] = ()
+    tools: Path = Path("/")
 
     def __post_init__(self) -> None:
         for name in ("bin", "sbin", "lib64"):
@@ -78,18 +88,19 @@ class Sandbox:
         for path in Path("/usr/lib").iterdir():
             if path.name != "modules":
                 (self.root / "lib" / path.name).symlink_to(f"/usr/lib/{path.name}")
-        for folder in ("etc/default/grub.d", "etc/grub.d", "etc/systemd/system", "boot/grub", "var/lib/dpkg", "var/lib/apt/lists", "stubs", "root", "run", "sys"):
+        for folder in (*_FOLDERS, "stubs", "root", "run", "sys"):
             (self.root / folder).mkdir(parents=True, exist_ok=True)
-        for script in sorted(Path("/etc/grub.d").iterdir()):
+        for script in sorted((self.tools / "etc/grub.d").iterdir()):
             shutil.copy2(script, self.root / "etc/grub.d" / script.name)
         for name in ("passwd", "group", "nsswitch.conf", "ld.so.cache", "localtime"):
             if Path("/etc", name).exists():
                 shutil.copy(Path("/etc", name), self.root / "etc" / name)
-        self.write("etc/default/grub", f"GRUB_DEFAULT=0\nGRUB_TIMEOUT=5\nGRUB_DISTRIBUTOR={self.distributor}\nGRUB_CMDLINE_LINUX_DEFAULT=quiet\n")
+        common = "GRUB_DEFAULT=0\nGRUB_TIMEOUT=5\nGRUB_CMDLINE_LINUX_DEFAULT=quiet\n"
+        self.write("etc/default/grub", f"{common}GRUB_DISTRIBUTOR={self.distributor}\n{self.settings}")
         self.write("var/lib/dpkg/status", "")
         self.write("cmdline", f"BOOT_IMAGE=/boot/vmlinuz-{self.kernels[-1]} root=UUID={UUID} ro quiet\n")
         for release in self.kernels:
-            self.add_kernel(release)
+            self.add_kernel(release, release not in self.without_initrd)
         self.stub_probe()
         self.run(["grub-editenv", "/boot/grub/grubenv", "create"])
         self.run(["update-grub"])
@@ -115,7 +126,7 @@ class Sandbox:
         target.write_text(text)
         target.chmod(mode)
 
-    def text(self, path: str) -> Optional[str]:
+    def text(self, path: str) -> str | None:
         """A file's text; None when there is none."""
         target = self.root / path.lstrip("/")
         return target.read_text() if target.exists() else None
@@ -123,7 +134,7 @@ class Sandbox:
     def command(self, argv: list[str]) -> tuple[list[str], dict[str, str]]:
         """How to run a program inside."""
         binds = ["/root/.pyenv"] if Path("/root/.pyenv").exists() else []
-        environment = {**os.environ, "SANDBOX_BINDS": " ".join([*binds, *self._shared()])}
+        environment = {**os.environ, "SANDBOX_BINDS": " ".join([*binds, *self._shared()]), "SANDBOX_TOOLS": str(self.tools)}
         return ["unshare", "--mount", "sh", "-c", _ENTER, "sh", str(self.root), *argv], environment
 
     def run(self, argv: list[str], check: bool = True) -> subprocess.CompletedProcess[str]:
