@@ -81,7 +81,7 @@ def _loader(facts: Facts) -> tuple[str, list[str]]:
         name = "systemd-boot" if "systemd-boot" in facts.markers else "unknown"
         return name, [f"there is no {GRUB_CFG}"]
     if not facts.loader_info and facts.boot_image is None:
-        return "unknown", ["the running kernel has no BOOT_IMAGE parameter, so GRUB did not start it (kexec, network boot or a direct kernel boot)"]
+        return "unknown", ["the running kernel has no BOOT_IMAGE parameter, so GRUB did not start it (a network boot or a direct kernel boot does not)"]
     if not facts.loader_info and "systemd-boot" in facts.markers and facts.efi:
         return "unknown", ["GRUB and systemd-boot are both installed, and no LoaderInfo variable tells which one booted"]
     if not facts.mkconfig:

@@ -127,8 +127,10 @@ def demand_own_default(menu: Menu) -> None:
 
 def once_obstacles(host: Host) -> list[HygieneError]:
     """Why this host cannot try a kernel for one boot; empty when it can."""
-    found = []
+    found: list[HygieneError] = []
     for demand in (_demand_menu, _demand_grubenv, _demand_custom, _demand_finite):
+        if found and host.loader != GRUB:
+            break
         try:
             demand(host)
         except HygieneError as error:
@@ -147,7 +149,7 @@ def _demand_grubenv(host: Host) -> None:
             "GRUB could not take the one-shot entry away, so it would boot it for ever",
             f"Run `rm -f {GRUBENV}; grub-editenv {GRUBENV} create`",
         )
-    why = why_unwritable(host.probe) if host.loader == GRUB else None
+    why = why_unwritable(host.probe)
     if why:
         raise HygieneError(f"GRUB cannot write {GRUBENV}: {why}", "It could not take the one-shot entry away, so it would boot it for ever", _DIRECTLY)
 
