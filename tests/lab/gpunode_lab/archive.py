@@ -80,7 +80,8 @@ def newest_kernels(packages: str, count: int = 2) -> list[Kernel]:
     ranked.sort(key=lambda item: (item[0], [int(part) for part in re.findall(r"\d+", item[1].version)]))
     newest = list(dict(ranked).values())[-count:]
     if len(newest) < count:
-        raise LabError(f"The archive offers {len(newest)} kernel ABIs of 6.1 with headers ({', '.join(k.release for k in newest) or 'none'}), {count} are needed",
+        releases = ", ".join(kernel.release for kernel in newest) or "none"
+        raise LabError(f"The archive offers {len(newest)} kernel ABIs of 6.1 with headers ({releases}), {count} are needed",
                        "Use a mirror that carries bookworm and bookworm-security")
     return newest
 
@@ -117,16 +118,12 @@ class Archive:
         """One-line apt sources, as the node image uses them while it is built."""
         return "".join(f"deb [arch=amd64 signed-by={KEYRING}] {uri} {suite} main\n" for suite, uri in sorted(self.sources.items()))
 
-    def packages(self) -> str:
-        """All stanzas of the archive, every version."""
-        self._update()
-        return self._apt("apt-cache", "dumpavail")
-
     def kernels(self, count: int = 2) -> list[Kernel]:
         """See `newest_kernels`."""
         self._update()
         names = self._apt("apt-cache", "pkgnames", "linux-").split()
-        return newest_kernels(self._apt("apt-cache", "show", *sorted(n for n in names if re.match(r"linux-(image|headers)-6\.1\.0-\d+-(amd64|common)$", n))), count)
+        wanted = sorted(name for name in names if re.fullmatch(r"linux-(image|headers)-6\.1\.0-\d+-(amd64|common)", name))
+        return newest_kernels(self._apt("apt-cache", "show", *wanted), count)
 
     def download(self, packages: Sequence[str], folder: Path) -> list[Path]:
         """Fetch `name=version` packages as .deb files into `folder`, verified by apt; those already there are kept."""
@@ -142,7 +139,8 @@ class Archive:
     def _update(self) -> None:
         stamp = self.folder / "updated"
         with locked(self.folder):
-            if stamp.exists() and time.time() - stamp.stat().st_mtime < INDEX_LIFETIME and (self.folder / "sources.list").read_text("utf-8") == self.sources_list():
+            fresh = stamp.exists() and time.time() - stamp.stat().st_mtime < INDEX_LIFETIME
+            if fresh and (self.folder / "sources.list").read_text("utf-8") == self.sources_list():
                 return
             if not KEYRING.exists():
                 raise LabError(f"There is no {KEYRING}", "Install the package debian-archive-keyring")
@@ -163,5 +161,6 @@ class Archive:
         command = [program, "-q", *(f"-o{name}={value}" for name, value in options.items()), *arguments]
         answer = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
         if answer.returncode:
-            raise LabError(f"{program} {' '.join(arguments[:3])} failed: {answer.stderr.strip()[-600:]}", "Make the Debian archive of bookworm reachable for apt")
+            asked = " ".join([program, *arguments[:3]])
+            raise LabError(f"{asked} failed: {answer.stderr.strip()[-600:]}", "Make the Debian archive of bookworm reachable for apt")
         return answer.stdout

@@ -35,6 +35,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 import yaml
 
@@ -70,7 +71,7 @@ class ControlPlane:
         self.authority = Authority(folder / "pki")
         self._port_file = folder / "run" / "ports"
 
-    def __enter__(self) -> ControlPlane:
+    def __enter__(self) -> Self:
         self.start()
         return self
 

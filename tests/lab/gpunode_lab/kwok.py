@@ -29,7 +29,9 @@ from .progress import Progress
 
 SOURCE = Path(__file__).resolve().parents[1] / "kwok"
 MODULE = "sigs.k8s.io/kwok"
-_STAGES = ("node/fast/node-initialize.yaml", "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml", "pod/fast/pod-ready.yaml", "pod/fast/pod-complete.yaml")
+_STAGES = (
+    "node/fast/node-initialize.yaml", "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml", "pod/fast/pod-ready.yaml", "pod/fast/pod-complete.yaml",
+)
 
 
 def start_kwok(control_plane: ControlPlane, nodes: Sequence[str] = (), *, labels: Mapping[str, str] | None = None,
@@ -67,8 +69,8 @@ def add_node(control_plane: ControlPlane, name: str, *, labels: Mapping[str, str
 
 
 # The API server takes a status only whole.
-_NODE_INFO = dict.fromkeys(("machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion", "kubeletVersion", "kubeProxyVersion"), "")
-_NODE_INFO.update(operatingSystem="linux", architecture="amd64")
+_EMPTY = ("machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion", "kubeletVersion", "kubeProxyVersion")
+_NODE_INFO = {**dict.fromkeys(_EMPTY, ""), "operatingSystem": "linux", "architecture": "amd64"}
 
 
 def kwok_files(progress: Progress) -> Path:

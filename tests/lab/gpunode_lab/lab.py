@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import json
 import os
@@ -66,6 +67,11 @@ class State:
         return Ports(**self.ports)
 
 
+@functools.cache
+def _kernels() -> aptrepo.Kernels:
+    return aptrepo.kernels(Archive())
+
+
 def incident_module(name: str) -> ModuleType:
     """The code that replays an incident: `replay(lab)`.
 
@@ -79,10 +85,11 @@ def incident_module(name: str) -> ModuleType:
 
 def inventory_text(connection: Connection) -> str:
     """An Ansible inventory (YAML) with the node, checked against the lab's own known_hosts."""
+    options = ["-F", "/dev/null", "-o", f"UserKnownHostsFile={connection.known_hosts}", "-o", "StrictHostKeyChecking=yes", "-o", "IdentitiesOnly=yes"]
     host = {
         "ansible_host": "127.0.0.1", "ansible_port": connection.port, "ansible_user": "root", "ansible_ssh_private_key_file": str(connection.key),
         "ansible_python_interpreter": "/usr/bin/python3",
-        "ansible_ssh_common_args": f"-F /dev/null -o UserKnownHostsFile={shlex.quote(str(connection.known_hosts))} -o StrictHostKeyChecking=yes -o IdentitiesOnly=yes",
+        "ansible_ssh_common_args": shlex.join(options),
     }
     return json.dumps({"all": {"children": {"gpu_nodes": {"hosts": {NODE: host}}}}}, indent=2) + "\n"
 
@@ -164,12 +171,12 @@ class Lab:
     @property
     def older_kernel(self) -> str:
         """The release of the kernel that the drivers support."""
-        return aptrepo.kernels(Archive()).older.release
+        return _kernels().older.release
 
     @property
     def newer_kernel(self) -> str:
         """The release of the kernel that the accident installed."""
-        return aptrepo.kernels(Archive()).newer.release
+        return _kernels().newer.release
 
     @property
     def power_cycle_command(self) -> str:

@@ -83,7 +83,7 @@ def _name(common_name: str, groups: Sequence[str]) -> x509.Name:
 
 def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, authority: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
     # A day back: the node's clock may lag after a restore.
-    begin = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(days=1)
+    begin = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
     # Python 3.13 verifies strictly (RFC 5280) and wants both key identifiers.
     return (
         x509.CertificateBuilder()

@@ -27,7 +27,7 @@ PACKAGES = (
     "unattended-upgrades", "apt-utils", "lsof",
 )
 
-_FIRST_LINES = "#!/bin/sh\nexit 101\n"  # policy-rc.d: no service starts inside the chroot
+_NO_SERVICES = "#!/bin/sh\nexit 101\n"  # policy-rc.d: nothing is started inside the chroot
 
 
 def build_rootfs(progress: Progress) -> Path:
@@ -52,17 +52,17 @@ def _build(folder: Path, archive: Archive) -> None:
     (root / "etc/apt/apt.conf.d/10lab").write_text('APT::Install-Recommends "false";\nAcquire::Languages "none";\nAcquire::Retries "3";\n', "utf-8")
     (root / "etc/dpkg/dpkg.cfg.d/unsafe-io").write_text("force-unsafe-io\n", "ascii")
     policy = root / "usr/sbin/policy-rc.d"
-    policy.write_text(_FIRST_LINES, "ascii")
+    policy.write_text(_NO_SERVICES, "ascii")
     policy.chmod(0o755)
     shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
-    hosts = root / "etc/hosts"
-    hosts.write_bytes(Path("/etc/hosts").read_bytes())
+    shutil.copy("/etc/hosts", root / "etc/hosts")
     (root / "usr/share/keyrings").mkdir(parents=True, exist_ok=True)
     shutil.copy(KEYRING, root / "usr/share/keyrings")
     debconf = "grub-pc grub-pc/install_devices_empty boolean true\ngrub-pc grub-pc/install_devices multiselect\n"
     (root / "root/debconf").write_text(debconf, "ascii")
-    for words in (["debconf-set-selections", "/root/debconf"], ["apt-get", "update"], ["apt-get", "-y", "dist-upgrade"], ["apt-get", "-y", "install", *PACKAGES],
-                  ["apt-get", "clean"]):
+    steps = (["debconf-set-selections", "/root/debconf"], ["apt-get", "update"], ["apt-get", "-y", "dist-upgrade"],
+             ["apt-get", "-y", "install", *PACKAGES], ["apt-get", "clean"])
+    for words in steps:
         chroot.run(root, words, log=log)
     for path in (policy, root / "etc/dpkg/dpkg.cfg.d/unsafe-io", root / "root/debconf", root / "etc/resolv.conf", root / "etc/machine-id"):
         path.unlink(missing_ok=True)

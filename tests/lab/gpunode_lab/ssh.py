@@ -51,12 +51,13 @@ class Connection:
         :raises LabError: it failed and `check` is true; what it printed is in the message.
         """
         try:
-            answer = subprocess.run([*self.command, command], input=stdin if stdin is not None else "", capture_output=True, text=True,
-                                    errors="replace", check=False, timeout=timeout)
+            answer = subprocess.run([*self.command, command], input=stdin or "", capture_output=True, text=True, errors="replace", check=False,
+                                    timeout=timeout)
         except subprocess.TimeoutExpired as error:
             raise LabError(f"On the node, `{command[:200]}` did not end within {timeout:.0f} s", "Read the serial log") from error
         if check and answer.returncode:
-            raise LabError(f"On the node, `{command[:200]}` failed ({answer.returncode}): {(answer.stdout + answer.stderr).strip()[-1500:]}", "Look with `lab ssh`")
+            printed = (answer.stdout + answer.stderr).strip()[-1500:]
+            raise LabError(f"On the node, `{command[:200]}` failed ({answer.returncode}): {printed}", "Look with `lab ssh`")
         return answer
 
     def copy(self, local: Path, remote: str, *, timeout: float = 300) -> None:

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import subprocess
 import tempfile
@@ -21,7 +20,6 @@ from .accelerator import CPUS, MEMORY_MB, PROGRAM, accelerator
 from .cache import key
 from .errors import LabError
 from .process import ProcessTable
-
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,8 @@ class VirtualMachine:
         # The guest reads this by length, and a restored guest remembers the length: it must not vary.
         words = f"{ports.api} {ports.repository}".ljust(31)
         command: list[str | Path] = [
-            PROGRAM, "-name", "gpu-node-1", "-nodefaults", "-machine", "pc", "-accel", accelerator(), "-cpu", "max", "-smp", str(CPUS), "-m", str(MEMORY_MB), "-uuid", uuid,
+            PROGRAM, "-name", "gpu-node-1", "-nodefaults", "-uuid", uuid,
+            "-machine", "pc", "-accel", accelerator(), "-cpu", "max", "-smp", str(CPUS), "-m", str(MEMORY_MB),
             "-display", "none", "-rtc", "base=utc",
             "-chardev", f"file,id=serial,path={self.serial},append=on", "-serial", "chardev:serial",
             "-qmp", f"unix:{control},server=on,wait=off",
