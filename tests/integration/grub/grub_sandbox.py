@@ -37,6 +37,7 @@ if [ "$SANDBOX_TOOLS" != / ]; then
   for path in usr/sbin/grub-mkconfig usr/share/grub/grub-mkconfig_lib; do mount --bind "$SANDBOX_TOOLS/$path" "$root/$path"; done
 fi
 [ ! -e "$root/stubs/update-grub" ] || mount --bind "$root/stubs/update-grub" "$root/usr/sbin/update-grub"
+[ ! -e "$root/stubs/systemctl" ] || mount --bind "$root/stubs/systemctl" "$root/usr/bin/systemctl"
 for path in $SANDBOX_BINDS; do mkdir -p "$root$path"; mount --rbind "$path" "$root$path"; done
 exec chroot "$root" "$@"
 """
@@ -81,6 +82,7 @@ class Sandbox:
     tools: Path = Path("/")
 
     def __post_init__(self) -> None:
+        self.root.mkdir(parents=True, exist_ok=True)
         for name in ("bin", "sbin", "lib64"):
             (self.root / name).symlink_to(f"usr/{name}")
         # /lib is a folder of links, so that its modules/ is the sandbox's own.
@@ -145,16 +147,23 @@ class Sandbox:
             raise AssertionError(f"{argv} ended with {completed.returncode}: {completed.stderr}")
         return completed
 
-    def module(self, check: bool = False, **arguments: Any) -> dict[str, Any]:
-        """Run the module through Ansible, and give its answer."""
-        command = self.ansible(check, **arguments)
-        completed = self.run(command, check=False)
-        text = completed.stdout
-        start = text.find("{")
-        if start < 0:
-            raise AssertionError(completed.stdout + completed.stderr)
-        answer: dict[str, Any] = json.loads(text[start:])
+    def module(self, check: bool = False, by_ansible: bool = False, **arguments: Any) -> dict[str, Any]:
+        """The module's answer; started by Ansible as on a real host, or, which takes a tenth of the time, by itself."""
+        completed = self.run(self.ansible(check, **arguments) if by_ansible else self.direct(check, **arguments), check=False)
+        start = completed.stdout.find("=> {") + len("=> ") if by_ansible else completed.stdout.find("{")
+        try:
+            answer: dict[str, Any] = json.loads(completed.stdout[start:])
+        except ValueError:
+            raise AssertionError(completed.stdout + completed.stderr) from None
         return answer
+
+    def direct(self, check: bool = False, **arguments: Any) -> list[str]:
+        """The command line that starts the module by itself."""
+        given = {"ANSIBLE_MODULE_ARGS": {**arguments, "_ansible_check_mode": check, "_ansible_remote_tmp": "/tmp"}}
+        return [
+            "env", "HOME=/root", f"PYTHONPATH={os.environ['ANSIBLE_COLLECTIONS_PATH']}", "LC_ALL=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1",
+            sys.executable, "-m", "ansible_collections.gpunode.hygiene.plugins.modules.grub_default", json.dumps(given),
+        ]  # fmt: skip
 
     def ansible(self, check: bool = False, **arguments: Any) -> list[str]:
         """The command line of `ansible` for one call of the module."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from typing import Iterator, Optional, Sequence
+from typing import Any, Iterator, Optional, Sequence
 
 from .menu import Entry, Menu
 from .resolve import path_of
@@ -44,7 +44,9 @@ class Boots:
 
 def boots(entry: Entry) -> Boots:
     """What an entry boots; every linux line counts, whichever branch it is in (GRUB_FORCE_PARTUUID doubles them)."""
-    linux, initrd, uuids = [], [], []
+    linux: list[str] = []
+    initrd: list[str] = []
+    uuids: list[str] = []
     arguments: set[str] = set()
     for command in commands(entry.body.statements):
         words = [word.shown for word in command.words]
@@ -124,9 +126,9 @@ def candidates(menu: Menu, release: str, boot_folder: Optional[str], boot_uuid: 
     return sorted(found, key=lambda chain: release not in chain[-1].id)
 
 
-def rows(menu: Menu) -> list[dict[str, object]]:
+def rows(menu: Menu) -> list[dict[str, Any]]:
     """The menu's entries as evidence."""
-    listed = []
+    listed: list[dict[str, Any]] = []
     for chain in leaves(menu.entries):
         boot = boots(chain[-1])
         listed.append({"path": path_of(chain), "title": chain[-1].title, "kernel_release": boot.kernel_release, "recovery": boot.recovery})

@@ -49,7 +49,7 @@ BOTH: list[tuple[dict[str, Any], str]] = [
     ({"probe": Probe(None, None, (), "ext2", ("`grub-mkrelpath /boot` ended with status 1",))}, "Where GRUB finds /boot cannot be told"),
     ({"probe": Probe("/", None, (), "ext2", ())}, f"no normal entry of this installation for kernel {RELEASE}"),
     ({"probe": Probe("/boot", "another-uuid", (), "ext2", ())}, f"no normal entry of this installation for kernel {RELEASE}"),
-    ({"edit": lambda text: text.replace(RELEASE, "6.8.0-116-generic")}, "its kernels are 6.8.0-1059-azure, 6.8.0-116-generic, 6.8.0-124-generic, 7.0.0-15-generic"),
+    ({"edit": lambda text: text.replace(RELEASE, "6.8.0-116-generic")}, "its kernels are 6.8.0-1059-azure, 6.8.0-116-generic, 6.8.0-124"),
     ({"edit": lambda text: text.replace("'gnulinux-", "'osprober-gnulinux-")}, f"no normal entry of this installation for kernel {RELEASE}"),
 ]
 PERMANENT: list[tuple[dict[str, Any], str]] = [
@@ -347,9 +347,9 @@ def test_what_boots_next(host_of: HostOf, changed: dict[str, Any], following: di
 
 
 def test_a_stale_default_is_told(host_of: HostOf) -> None:
-    problems = describe(host_of(edit=lambda text: text.replace('set default="0"', 'set default="Ubuntu, with Linux 6.8.0-117-generic"')))
-    assert problems["default"]["problems"] == ["no entry has the title or id 'Ubuntu, with Linux 6.8.0-117-generic': GRUB boots the first entry"]
-    assert problems["problems"] == ["/etc/default/grub says GRUB_DEFAULT='0' and grub.cfg has 'Ubuntu, with Linux 6.8.0-117-generic': update-grub was not run since"]
+    problems = describe(host_of(edit=lambda text: text.replace('set default="0"', 'set default="Ubuntu 6.8.0-117"')))
+    assert problems["default"]["problems"] == ["no entry has the title or id 'Ubuntu 6.8.0-117': GRUB boots the first entry"]
+    assert problems["problems"] == ["/etc/default/grub says GRUB_DEFAULT='0' and grub.cfg has 'Ubuntu 6.8.0-117': update-grub was not run since"]
 
 
 def test_where_a_trial_is_not_possible_the_evidence_says_why(host_of: HostOf) -> None:

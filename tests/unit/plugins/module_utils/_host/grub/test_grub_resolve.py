@@ -121,7 +121,8 @@ def test_a_failed_boot_without_initrd_brings_the_previous_one_shot_entry_back(me
 
 
 def test_different_linux_lines_are_no_certain_kernel(menu_text: Callable[[str], str]) -> None:
-    text = menu_text("ubuntu/partuuid").replace("/boot/vmlinuz-6.8.0-1059-azure root=PARTUUID=8f8e0b7a-01 ro console=ttyS0 panic=-1", "/boot/vmlinuz-6.8.0-1 ro")
+    line = "/boot/vmlinuz-6.8.0-1059-azure root=PARTUUID=8f8e0b7a-01 ro console=ttyS0 panic=-1"
+    text = menu_text("ubuntu/partuuid").replace(line, "/boot/vmlinuz-6.8.0-1 ro")
     assert at(run(text, {}, {}), "0") == (None, False)
 
 
@@ -141,7 +142,8 @@ def test_zfs_menus_have_shared_ids_and_three_levels(menu_of: MenuOf, spec: str, 
 
 
 def test_a_literal_greater_sign_in_a_title_is_doubled_in_a_spec() -> None:
-    menu = run("submenu 'a>b' { menuentry 'c' { linux /vmlinuz-1.0; }\nmenuentry 'd>>e' --id x { linux /vmlinuz-2.0; } }\nmenuentry z { linux /vmlinuz-3.0; }", {}, {})
+    inner = "menuentry 'c' { linux /vmlinuz-1.0; }\nmenuentry 'd>>e' --id x { linux /vmlinuz-2.0; }"
+    menu = run(f"submenu 'a>b' {{ {inner} }}\nmenuentry z {{ linux /vmlinuz-3.0; }}", {}, {})
     assert at(menu, "a>>b>d>>>>e") == ("2.0", True)
     assert at(menu, "a>b>x") == ("1.0", False)
     assert resolve(menu.entries, "a>>b>x").path == "a>>b>x"
