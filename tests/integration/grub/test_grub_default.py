@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -138,9 +139,11 @@ def test_a_run_killed_between_the_drop_in_and_update_grub_is_completed(host: San
     while host.text(DROP_IN) is None and time.monotonic() < deadline:
         time.sleep(0.1)
     assert host.text(DROP_IN) is not None
-    for pid in _children(process.pid):
-        os.kill(pid, signal.SIGKILL)
+    for pid in _family(process.pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     process.wait()
+    assert host.text(DROP_IN) is not None
     assert default_line(host) == 'set default="0"'
     (host.root / "stubs/update-grub").unlink()
     assert host.module(kernel_release=OLD, run="r1")["changed"]
@@ -149,8 +152,8 @@ def test_a_run_killed_between_the_drop_in_and_update_grub_is_completed(host: San
     assert without_records(host.hashes()) == before
 
 
-def _children(pid: int) -> list[int]:
-    """A process and all below it, the last ones first."""
+def _family(pid: int) -> list[int]:
+    """A process and all below it, parents first: nobody shall see a child die and clean up."""
     parents: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -162,7 +165,7 @@ def _children(pid: int) -> list[int]:
     found = [pid]
     for known in found:
         found.extend(parents.get(known, []))
-    return found[::-1]
+    return found
 
 
 @pytest.mark.parametrize(
