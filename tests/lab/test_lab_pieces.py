@@ -26,7 +26,7 @@ from gpunode_lab.cli import parser
 from gpunode_lab.errors import LabError
 from gpunode_lab.gotool import GO_SOURCES, go_version
 from gpunode_lab.image import PARTITION_START, partition_table
-from gpunode_lab.lab import Lab, incident_module, inventory_text
+from gpunode_lab.lab import Lab, folder_name, incident_module, inventory_text
 from gpunode_lab.pki import Authority
 from gpunode_lab.ports import free_ports
 from gpunode_lab.process import Process, ProcessTable
@@ -247,6 +247,14 @@ def test_a_lab_that_is_not_up_says_so_and_going_down_twice_is_fine(tmp_path: Pat
     lab.down()
     lab.down()
     assert lab.status() == {"lab": "down"}
+
+
+def test_labs_of_tests_with_long_names_stay_apart() -> None:
+    long = "test_a_trial_boot_that_fails_ends_on_the_previous_kernel_still_cordoned"
+    names = {folder_name(f"{long}[{fault}]") for fault in ("panics", "corrupt_vmlinuz")}
+    assert len(names) == 2
+    assert all(len(name) <= 60 and folder_name(name) == name for name in names)
+    assert folder_name("demo") == "demo"
 
 
 def test_the_command_line_passes_options_of_a_remote_command_on() -> None:

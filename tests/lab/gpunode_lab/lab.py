@@ -20,6 +20,7 @@ import importlib
 import json
 import os
 import random
+import re
 import shlex
 import shutil
 import socket
@@ -83,6 +84,12 @@ def incident_module(name: str) -> ModuleType:
     return importlib.import_module(f"gpunode_lab.incidents.{name}")
 
 
+def folder_name(name: str) -> str:
+    """A lab's name as it is where it has at most 60 letters, digits, `.`, `_` and `-`; otherwise shortened, and still different from every other."""
+    plain = re.sub(r"[^A-Za-z0-9._-]", "-", name)
+    return name if plain == name and len(name) <= 60 else f"{plain[:48]}-{key(name)[:8]}"
+
+
 def inventory_text(connection: Connection) -> str:
     """An Ansible inventory (YAML) with the node, checked against the lab's own known_hosts."""
     options = ["-F", "/dev/null", "-o", f"UserKnownHostsFile={connection.known_hosts}", "-o", "StrictHostKeyChecking=yes", "-o", "IdentitiesOnly=yes"]
@@ -107,14 +114,14 @@ def kubelet_address() -> str:
 class Lab:
     """One lab by name; the object may be made in any process to look at or use a running lab.
 
-    :param name: letters, digits, `.`, `_` and `-`; other characters are replaced.
+    :param name: any text; see `folder_name`.
     :param cache: where labs and what they are built from lie; default: the project's cache.
     """
 
     def __init__(self, name: str = "default", cache: Path | None = None, progress: Progress | None = None) -> None:
         if cache:
             os.environ["GPUNODE_CACHE"] = str(cache)
-        self.name = "".join(c if c.isalnum() or c in "._-" else "-" for c in name)[:60]
+        self.name = folder_name(name)
         self.folder = cache_root() / "labs" / self.name
         self.progress = progress or Progress(cache_root() / "durations.json")
         self.processes = ProcessTable(self.folder / "run")

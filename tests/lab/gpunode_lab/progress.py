@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -58,7 +59,7 @@ class Progress:
     def _remember(self, title: str, seconds: float) -> None:
         known = {**self._known(), title: round(seconds, 1)}
         self._memory.parent.mkdir(parents=True, exist_ok=True)
-        partial = self._memory.with_name(self._memory.name + ".partial")
+        partial = self._memory.with_name(f"{self._memory.name}.{os.getpid()}")
         partial.write_text(json.dumps(known, indent=1, sort_keys=True), "utf-8")
         partial.rename(self._memory)
 
