@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, field
-from typing import Any, Optional
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Iterable, Optional
 
 RUN_ID = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
 
@@ -60,6 +60,18 @@ class Change:
     def as_dict(self) -> dict[str, Any]:
         """The plain form for answers, records and reports."""
         return asdict(self)
+
+
+def merge(earlier: Iterable[Change], later: Iterable[Change]) -> list[Change]:
+    """Both in one: the first `before` of a thing stays, its `after` is the newest.
+
+    A run that was killed and started again finds its own work in place; what was there before the run is what counts.
+    """
+    merged: dict[tuple[str, str], Change] = {}
+    for change in (*earlier, *later):
+        first = merged.get(change.key)
+        merged[change.key] = replace(change, before=first.before) if first else change
+    return list(merged.values())
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,9 @@ from __future__ import annotations
 import json
 import os
 import time
-from dataclasses import replace
 from typing import Any, Iterable, Optional
 
-from .._model import RUN_ID, Change, HygieneError
+from .._model import RUN_ID, Change, HygieneError, merge
 from .files import read_text, write_atomic
 
 RUNS = "/var/lib/gpunode-hygiene/runs"
@@ -40,18 +39,6 @@ def check_run_id(run: str) -> str:
             "Give `run` another value, or leave it out",
         )
     return run
-
-
-def merge(recorded: Iterable[Change], planned: Iterable[Change]) -> list[Change]:
-    """The record after a further pass of the same run: the first `before` of a thing stays, its `after` is the newest.
-
-    A run that was killed and started again finds its own work in place; what was there before the run is what counts.
-    """
-    merged = {change.key: change for change in recorded}
-    for change in planned:
-        first = merged.get(change.key)
-        merged[change.key] = replace(change, before=first.before) if first else change
-    return list(merged.values())
 
 
 def load(run: str, module: str, runs: str = RUNS) -> list[Change]:

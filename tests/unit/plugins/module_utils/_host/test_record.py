@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host import record
-from ansible_collections.gpunode.hygiene.plugins.module_utils._model import Change, HygieneError
+from ansible_collections.gpunode.hygiene.plugins.module_utils._model import Change, HygieneError, merge
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -45,7 +45,7 @@ changes = st.lists(st.builds(Change, st.just("hold"), st.sampled_from("abc"), st
 def test_merging_passes_keeps_the_first_before_and_the_last_after_of_each_thing(passes: list[list[Change]]) -> None:
     merged: list[Change] = []
     for planned in passes:
-        merged = record.merge(merged, planned)
+        merged = merge(merged, planned)
     flat = [change for planned in passes for change in planned]
     assert {change.key for change in merged} == {change.key for change in flat}
     for change in merged:
