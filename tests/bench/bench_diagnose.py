@@ -15,8 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-TESTS = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(TESTS))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import conftest  # noqa: F401  # makes the collection importable
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._diagnosis.engine import diagnose
 from ansible_collections.gpunode.hygiene.plugins.plugin_utils._diagnosis.load import load_rules
@@ -36,7 +35,7 @@ def fleet(size: int) -> list[dict[str, Any]]:
 
 def main(sizes: list[int]) -> None:
     """Print one line per size."""
-    print(f"checkout: {TESTS.parent}")
+    print(f"checkout: {Path(__file__).resolve().parents[2]}")
     started = time.process_time()
     rules = load_rules()
     print(f"rules: {len(rules)} read in {time.process_time() - started:.2f} s")

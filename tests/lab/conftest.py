@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for name, cases in matrices.items():
         marker = cases[0].get_closest_marker("sample")
         assert marker is not None
-        kept = random.Random(f"{SEED} {name}").sample(cases, min(marker.args[0], len(cases)))  # noqa: S311  # a choice, not a secret
+        kept = random.Random(f"{SEED} {name}").sample(cases, min(marker.args[0], len(cases)))  # a choice, not a secret
         dropped += [case for case in cases if case not in kept]
     config.hook.pytest_deselected(items=dropped)
     items[:] = [item for item in items if item not in dropped]
