@@ -181,7 +181,8 @@ from ansible_collections.gpunode.hygiene.plugins.module_utils._host import recor
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.answer import Answer, serve
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.apt.closure import KERNEL_RELEASE
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.grub import deadman, defaults, plan, trial, writer
-from ansible_collections.gpunode.hygiene.plugins.module_utils._host.grub.host import MODULE, Host, read_host
+from ansible_collections.gpunode.hygiene.plugins.module_utils._host.grub.facts import Host
+from ansible_collections.gpunode.hygiene.plugins.module_utils._host.grub.host import MODULE, read_host
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.grub.menu import CUSTOM_CFG, GRUB_CFG, GRUBENV
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.kernel import installed
 from ansible_collections.gpunode.hygiene.plugins.module_utils._model import Change, HygieneError

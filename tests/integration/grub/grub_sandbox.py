@@ -135,7 +135,8 @@ class Sandbox:
 
     def command(self, argv: list[str]) -> tuple[list[str], dict[str, str]]:
         """How to run a program inside."""
-        binds = ["/root/.pyenv"] if Path("/root/.pyenv").exists() else []
+        # The interpreter lies where no package put it, for example in a home folder, which the sandbox hides.
+        binds = [] if sys.base_prefix == "/usr" else [sys.base_prefix]
         environment = {**os.environ, "SANDBOX_BINDS": " ".join([*binds, *self._shared()]), "SANDBOX_TOOLS": str(self.tools)}
         return ["unshare", "--mount", "sh", "-c", _ENTER, "sh", str(self.root), *argv], environment
 

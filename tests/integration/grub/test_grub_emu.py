@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.grub.boots import boots, leaves
-from ansible_collections.gpunode.hygiene.plugins.module_utils._host.grub.host import resolve_default
+from ansible_collections.gpunode.hygiene.plugins.module_utils._host.grub.facts import resolve_default
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.grub.menu import CUSTOM_CFG, GRUBENV, run
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.grub.trial import ENTRY_ID, block
 from grub_menus import FIXTURES

@@ -70,6 +70,7 @@ def environment(kubeconfig: Path) -> dict[str, str]:
         "ANSIBLE_COLLECTIONS_PATH": str(collections_path()),
         "ANSIBLE_HOST_KEY_CHECKING": "True",
         "ANSIBLE_NOCOLOR": "1",
+        "ANSIBLE_PIPELINING": "1",  # each file copied by ssh costs the emulated node a second
         "ANSIBLE_LOCALHOST_WARNING": "False",
         "PYTHONUNBUFFERED": "1",
     }

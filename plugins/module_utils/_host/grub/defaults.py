@@ -104,15 +104,6 @@ def assigns(text: str) -> bool:
     return bool(re.search(r"^(?:[^#\n]*[\s;&|({])?GRUB_DEFAULT(?:=|:?=)", text, re.MULTILINE) or re.search(r"\$\{GRUB_DEFAULT:?=", text))
 
 
-def drop_in(spec: str, release: str) -> str:
-    """Our drop-in. The spec holds none but safe characters (plan.safe), so that neither the shell nor GRUB finds syntax in it."""
-    return (
-        "# Written by the Ansible module gpunode.hygiene.grub_default; `state: absent` takes it away.\n"
-        f"# Boots kernel {release}. The ids are those of /boot/grub/grub.cfg.\n"
-        f"GRUB_DEFAULT='{spec}'\n"
-    )
-
-
 def _source(root: str, path: str, text: str, folder: str) -> str:
     """The file to source: the host's own when its text is the wanted one, a private copy otherwise."""
     inside = _inside(root, path)

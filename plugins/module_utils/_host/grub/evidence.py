@@ -10,7 +10,8 @@ from typing import Any, Optional
 
 from . import defaults, loader
 from .boots import rows
-from .host import NEXT_ENTRY, Host, leads_to, read_host, resolve_default
+from .facts import NEXT_ENTRY, Host, leads_to, resolve_default
+from .host import read_host
 from .menu import GRUB_CFG
 from .plan import once_obstacles
 

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Mapping, Optional, Sequence
 
 from ..._model import Change, HygieneError
-from . import deadman, defaults, trial
+from . import deadman, trial
 from .boots import boots, candidates, leaves
-from .host import CUSTOM_SCRIPT, NEXT_ENTRY, Host, leads_to, resolve_default, why_unwritable
+from .defaults import DROP_IN, Settings
+from .facts import NEXT_ENTRY, Host, leads_to, resolve_default, why_unwritable
+from .host import CUSTOM_SCRIPT
 from .loader import GRUB
 from .menu import CUSTOM_CFG, GRUB_CFG, GRUBENV, Entry, Menu
 from .resolve import path_of, resolve
@@ -21,7 +23,7 @@ from .resolve import path_of, resolve
 FILE, UNIT, DEFAULT = "file", "unit", "grub_default"
 # Neither the shell nor GRUB's language sees syntax in these; `>` joins the ids.
 _SAFE = re.compile(r"^[A-Za-z0-9._+:/@=~,>-]+$")
-_DIRECTLY = "Set `mode: permanent` (the kernel is then not tried for one boot first)"
+_DIRECTLY = "Set `mode: permanent`, in playbooks gpunode_trial_boot: false (the kernel is then not tried for one boot first)"
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,15 @@ class Wanted:
     changes: tuple[Change, ...]
     before: dict[str, Any]
     after: dict[str, Any]
+
+
+def drop_in(spec: str, release: str) -> str:
+    """Our drop-in. The spec holds none but safe characters (`_SAFE`), so that neither the shell nor GRUB finds syntax in it."""
+    return (
+        "# Written by the Ansible module gpunode.hygiene.grub_default; `state: absent` takes it away.\n"
+        f"# Boots kernel {release}. The ids are those of /boot/grub/grub.cfg.\n"
+        f"GRUB_DEFAULT='{spec}'\n"
+    )
 
 
 # ---- what GRUB would not honour, or would stop at ----
@@ -68,7 +79,7 @@ def demand_grub(host: Host) -> Menu:
     return host.menu
 
 
-def demand_settings(settings: defaults.Settings) -> None:
+def demand_settings(settings: Settings) -> None:
     """:raises HygieneError: when update-grub would fail, or a file behind ours has the last word."""
     if settings.problem:
         raise HygieneError(
@@ -76,7 +87,7 @@ def demand_settings(settings: defaults.Settings) -> None:
         )
     if settings.later:
         raise HygieneError(
-            f"{', '.join(settings.later)} sets GRUB_DEFAULT and is read after {defaults.DROP_IN}",
+            f"{', '.join(settings.later)} sets GRUB_DEFAULT and is read after {DROP_IN}",
             "The last assignment wins, so ours would have no effect",
             "Take GRUB_DEFAULT out of that file, or rename the file so that it sorts earlier",
         )
@@ -268,14 +279,14 @@ def plan_permanent(host: Host, release: str) -> tuple[str, Wanted]:
     chain = choose(host, menu, release)
     demand_no_password(menu, chain)
     spec = spec_for(menu, chain, release)
-    text = defaults.drop_in(spec, release)
+    text = drop_in(spec, release)
     changes = []
     if host.drop_in != text:
-        changes.append(Change(FILE, defaults.DROP_IN, host.drop_in, text, "the task with `state: absent`"))
+        changes.append(Change(FILE, DROP_IN, host.drop_in, text, "the task with `state: absent`"))
     if menu.default != spec:
         changes.append(Change(DEFAULT, GRUB_CFG, menu.default, spec, "update-grub"))
     after = {"drop_in": text, "default": {"spec": spec, "path": spec, "kernel_release": release}}
-    return spec, Wanted({defaults.DROP_IN: text}, tuple(changes), permanent_state(host), after)
+    return spec, Wanted({DROP_IN: text}, tuple(changes), permanent_state(host), after)
 
 
 def permanent_state(host: Host) -> dict[str, Any]:
@@ -294,7 +305,7 @@ def nothing(state: dict[str, Any]) -> Wanted:
     return Wanted({}, (), state, state)
 
 
-def plan_permanent_absent(host: Host, wanted: Optional[str], settings: defaults.Settings) -> Wanted:
+def plan_permanent_absent(host: Host, wanted: Optional[str], settings: Settings) -> Wanted:
     """What giving the drop-in back means.
 
     :param wanted: the drop-in's text of before; None when there was none.
@@ -309,10 +320,10 @@ def plan_permanent_absent(host: Host, wanted: Optional[str], settings: defaults.
     after = {"drop_in": wanted, "default": {"spec": spec, "path": resolution.path, "kernel_release": leads_to(resolution)[0]}}
     changes = []
     if host.drop_in != wanted:
-        changes.append(Change(FILE, defaults.DROP_IN, host.drop_in, wanted, "the task with `state: present`"))
+        changes.append(Change(FILE, DROP_IN, host.drop_in, wanted, "the task with `state: present`"))
     if menu.default != spec:
         changes.append(Change(DEFAULT, GRUB_CFG, menu.default, spec, "update-grub"))
-    return Wanted({defaults.DROP_IN: wanted}, tuple(changes), permanent_state(host), after)
+    return Wanted({DROP_IN: wanted}, tuple(changes), permanent_state(host), after)
 
 
 def given_back(records: Sequence[tuple[str, Sequence[Change]]], chosen: Sequence[str], where: str, current: Optional[str]) -> Optional[Change]:

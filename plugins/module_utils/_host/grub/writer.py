@@ -18,7 +18,7 @@ from ..apt.lock import package_lock
 from ..files import read_text, remove, sync_folder, write_atomic
 from ..run import Completed, run
 from . import deadman
-from .host import NEXT_ENTRY
+from .facts import NEXT_ENTRY
 from .menu import GRUB_CFG, GRUBENV
 
 _UPDATE_TIMEOUT = 900.0

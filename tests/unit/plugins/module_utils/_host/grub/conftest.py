@@ -11,7 +11,7 @@ from typing import Any, Callable, Optional
 
 import pytest
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.grub.defaults import Settings
-from ansible_collections.gpunode.hygiene.plugins.module_utils._host.grub.host import ONCE_VARIABLES, Host, Probe
+from ansible_collections.gpunode.hygiene.plugins.module_utils._host.grub.facts import ONCE_VARIABLES, Host, Probe
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.grub.menu import CUSTOM_CFG, GRUB_CFG, GRUBENV, Menu, run
 
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -10,6 +10,7 @@ from typing import Optional
 
 import pytest
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.grub import defaults, env
+from ansible_collections.gpunode.hygiene.plugins.module_utils._host.grub.plan import drop_in
 
 MAIN, DROP_IN = defaults.MAIN, defaults.DROP_IN
 
@@ -105,7 +106,7 @@ def test_the_settings_without_a_file_or_with_another_text(tmp_path: Path) -> Non
 
 def test_our_drop_in_is_read_as_the_spec_that_it_was_made_of(tmp_path: Path) -> None:
     spec = "gnulinux-advanced-/dev/mapper/vg-root>gnulinux-6.12.117+deb13-amd64-advanced-/dev/mapper/vg-root"
-    assert defaults.read(host(tmp_path, {"zz-gpunode-hygiene.cfg": defaults.drop_in(spec, "6.12.117+deb13-amd64")})).spec == spec
+    assert defaults.read(host(tmp_path, {"zz-gpunode-hygiene.cfg": drop_in(spec, "6.12.117+deb13-amd64")})).spec == spec
 
 
 def grubenv(*lines: str) -> str:

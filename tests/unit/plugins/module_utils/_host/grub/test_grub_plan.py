@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.grub import deadman, plan, trial
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.grub.defaults import DROP_IN, Settings
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.grub.evidence import describe
-from ansible_collections.gpunode.hygiene.plugins.module_utils._host.grub.host import Host, Probe
+from ansible_collections.gpunode.hygiene.plugins.module_utils._host.grub.facts import Host, Probe
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.grub.menu import CUSTOM_CFG, GRUB_CFG
 from ansible_collections.gpunode.hygiene.plugins.module_utils._model import Change, HygieneError
 

@@ -10,7 +10,7 @@ from typing import Callable, Optional
 
 import pytest
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.grub.boots import boots
-from ansible_collections.gpunode.hygiene.plugins.module_utils._host.grub.host import leads_to, resolve_default
+from ansible_collections.gpunode.hygiene.plugins.module_utils._host.grub.facts import leads_to, resolve_default
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.grub.menu import CUSTOM_CFG, Menu, run
 from ansible_collections.gpunode.hygiene.plugins.module_utils._host.grub.resolve import after_first, first_component, leading_number, resolve
 
