@@ -23,6 +23,9 @@ spec: {{containers: [{{name: c, image: none, resources: {{limits: {{nvidia.com/g
 """
 
 
+pytestmark = pytest.mark.xdist_group("test_lab_control_plane")  # they share one lab
+
+
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     with ControlPlane(tmp_path_factory.mktemp("control-plane")) as started:

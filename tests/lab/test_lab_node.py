@@ -22,6 +22,9 @@ from gpunode_lab.lab import NODE, Lab
 from gpunode_lab.process import Process
 
 
+pytestmark = pytest.mark.xdist_group("test_lab_node")  # they share one lab
+
+
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
     with Lab.started("node", snapshot="base") as started:

@@ -37,6 +37,9 @@ def test_an_initramfs_is_one_that_cpio_reads(tmp_path: Path) -> None:
     assert (tmp_path / "dev/console").stat().st_rdev == (5 << 8) + 1
 
 
+pytestmark = pytest.mark.xdist_group("test_standins_faults")  # they share one lab
+
+
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
     with Lab.started("faults", snapshot="incident") as started:

@@ -91,7 +91,7 @@ def parts(level: str) -> tuple[Part, ...]:
         )),
         Part("units", "test", (_ansible_test("units", "--python", PYTHON),)),
         Part("integration", "test", (_pytest("tests/integration", "-m", "not quick", **whole),)),
-        Part("lab", "test", (_pytest("tests/lab", "-m", "not quick", "--numprocesses", "2", **whole),)),
+        Part("lab", "test", (_pytest("tests/lab", "-m", "not quick", "--numprocesses", "2", "--dist", "loadgroup", **whole),)),
         Part("molecule", "test", (_command("dev/molecule", "--base-config", "molecule/config.yml", "test", "--all", cwd="extensions"),)),
     )
     return tuple(part for part in chosen if part.runs_in(level))
