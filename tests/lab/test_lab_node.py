@@ -21,7 +21,6 @@ from gpunode_lab.accelerator import kernel_boots
 from gpunode_lab.lab import NODE, Lab
 from gpunode_lab.process import Process
 
-
 pytestmark = pytest.mark.xdist_group("test_lab_node")  # they share one lab
 
 
