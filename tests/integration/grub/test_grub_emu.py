@@ -9,10 +9,15 @@ grub-emu has no `linux`, so a function of that name, which GRUB looks for after 
 
 from __future__ import annotations
 
+import os
+import pty
 import random
 import re
+import select
 import shutil
+import signal
 import subprocess
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -29,11 +34,36 @@ SEED = 20260101
 UUID = "6f2b0b4e-8d0c-4c7b-9a51-2f8f1f0a7d11"
 MENUS = sorted(str(path.relative_to(FIXTURES))[: -len(".cfg")] for path in FIXTURES.rglob("*.cfg"))
 # No entry of the fixtures holds `halt`; a function's last argument is quoted, so that the path comes out whole.
+_ANSWER = re.compile(r"@@([^@]*(?:@[^@]+)*)@@")
+_ANSWERED = re.compile(rf"{_ANSWER.pattern}|GNU GRUB  version")
 _ORACLE = "function linux {\n  echo \"@@$1@@\"\n  halt\n}\n"
 
 
+def emulated(folder: Path, patience: float = 60) -> str:
+    """What grub-emu prints on its terminal until it has answered, ended or shown its menu.
+
+    It gets a terminal of its own and leads its session: in the background of one, or without any, it would be stopped for ever.
+    """
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execvpe("grub-emu", ["grub-emu", "-d", str(folder), "-r", "host"], {**os.environ, "TERM": "xterm"})  # noqa: S606, S607
+    said, deadline = "", time.monotonic() + patience
+    try:
+        while not _ANSWERED.search(said):
+            assert select.select([terminal], [], [], max(0, deadline - time.monotonic()))[0], f"grub-emu gave no answer in {patience} s: {said!r}"
+            try:
+                said += os.read(terminal, 65536).decode(errors="replace").replace("\r", "").replace("\n", "")
+            except OSError:  # EIO: it has ended
+                break
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(terminal)
+    return said
+
+
 def grub(folder: Path, text: str, grubenv: Mapping[str, str] | None = None, custom: str | None = None) -> str | None:
-    """The path of the linux line that real GRUB comes to; None when it comes to none within a few seconds."""
+    """The path of the linux line that real GRUB comes to; None when it comes to none and shows its menu instead."""
     folder.mkdir(parents=True, exist_ok=True)
     # A graphical terminal cannot be read from here.
     text = re.sub(r"^terminal_output .*$", "", text, flags=re.MULTILINE)
@@ -44,9 +74,7 @@ def grub(folder: Path, text: str, grubenv: Mapping[str, str] | None = None, cust
     subprocess.run(["grub-editenv", folder / "grubenv", "create"], check=True)
     for name, value in (grubenv or {}).items():
         subprocess.run(["grub-editenv", folder / "grubenv", "set", f"{name}={value}"], check=True)
-    emulator = ["script", "-qec", f"TERM=xterm timeout 5 grub-emu -d {folder} -r host", "/dev/null"]
-    said = subprocess.run(emulator, stdin=subprocess.DEVNULL, capture_output=True, check=False).stdout.decode(errors="replace")
-    found = re.search(r"@@([^@]*(?:@[^@]+)*)@@", said.replace("\r", "").replace("\n", ""))
+    found = _ANSWER.search(emulated(folder))
     return found.group(1) if found else None
 
 
