@@ -46,7 +46,7 @@ def emulated(folder: Path, patience: float = 60) -> str:
     """
     child, terminal = pty.fork()
     if child == 0:
-        os.execvpe("grub-emu", ["grub-emu", "-d", str(folder), "-r", "host"], {**os.environ, "TERM": "xterm"})  # noqa: S606, S607
+        os.execvpe("grub-emu", ["grub-emu", "-d", str(folder), "-r", "host"], {**os.environ, "TERM": "xterm"})  # noqa: S606
     said, deadline = "", time.monotonic() + patience
     try:
         while not _ANSWERED.search(said):
