@@ -22,6 +22,7 @@ from environments import REPOSITORY, collections_path, folder, program
 from parts import LEVELS, Part, Step, parts
 
 SLOWEST = 10
+MOST_PROBLEMS = 15  # of a part; their full text stands above the summary
 NO_TESTS_COLLECTED = 5  # pytest's exit code
 
 
@@ -105,6 +106,15 @@ def run_part(part: Part, budget: float) -> Result:
     return result
 
 
+def not_passed(result: Result) -> list[str]:
+    """A line for each problem of a part. Cases with the same problem share one: a broken fixture fails many tests, and would hide the rest."""
+    names: dict[str, list[str]] = {}
+    for case in result.failed:
+        names.setdefault(case.problem, []).append(case.name)
+    lines = [f"  {result.part}: {same[0]}{f' and {len(same) - 1} more' if same[1:] else ''}: {problem}" for problem, same in names.items()]
+    return lines[:MOST_PROBLEMS] + ([f"  {result.part}: {len(lines) - MOST_PROBLEMS} more problems"] if lines[MOST_PROBLEMS:] else [])
+
+
 def summary(results: Sequence[Result], budgets: dict[str, float]) -> str:
     """Time of each part beside its budget, the slowest cases, what did not pass, and the closing line."""
     lines = ["", f"{'part':16}{'minutes':>9}{'budget':>9}{'passed':>9}{'failed':>9}"]
@@ -114,10 +124,10 @@ def summary(results: Sequence[Result], budgets: dict[str, float]) -> str:
     lines.append(f"{'together':16}{total / 60:9.1f}{sum(budgets[r.part] for r in results):9.1f}")
     cases = sorted((case for result in results for case in result.cases), key=lambda case: -case.seconds)
     lines += ["", "slowest:"] + [f"{case.seconds:8.1f} s  {case.name}" for case in cases[:SLOWEST]]
-    failed = [(result.part, case) for result in results for case in result.failed]
+    failed = sum(len(result.failed) for result in results)
     if failed:
-        lines += ["", "not passed:"] + [f"  {part}: {case.name}: {case.problem}" for part, case in failed]
-    return "\n".join([*lines, "", f"{len(cases) - len(failed)} passed, {len(failed)} failed in {total:.0f} s"])
+        lines += ["", "not passed:", *(line for result in results for line in not_passed(result))]
+    return "\n".join([*lines, "", f"{len(cases) - failed} passed, {failed} failed in {total:.0f} s"])
 
 
 def main(arguments: Sequence[str]) -> int:

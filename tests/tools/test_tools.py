@@ -6,8 +6,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
+from xml.etree import ElementTree
 
 import check_links
 import pytest
@@ -79,6 +82,14 @@ def test_the_summary_names_what_did_not_pass_and_closes_with_the_counts() -> Non
     assert lines[-3:] == ["  a: y: exit code 1", "", "2 passed, 1 failed in 96 s"]
 
 
+def test_cases_with_the_same_problem_share_a_line_and_a_part_prints_only_so_many() -> None:
+    same = tuple(Case(f"s{number}", 1.0, "no lab") for number in range(3))
+    different = tuple(Case(f"d{number}", 1.0, f"assert {number}") for number in range(run_tests.MOST_PROBLEMS + 4))
+    assert run_tests.not_passed(Result("a", 1.0, (Case("fine", 1.0), *same))) == ["  a: s0 and 2 more: no lab"]
+    lines = run_tests.not_passed(Result("b", 1.0, different))
+    assert (len(lines), lines[-1]) == (run_tests.MOST_PROBLEMS + 1, "  b: 4 more problems")
+
+
 def test_each_level_has_the_parts_of_the_smaller_ones_and_each_part_a_budget() -> None:
     names = [[part.name for part in parts(level)] for level in LEVELS]
     assert all(smaller == larger[: len(smaller)] for smaller, larger in pairwise(names))
@@ -111,3 +122,17 @@ def test_a_roles_page_tells_every_variable_and_how_to_use_it_alone() -> None:
     assert "| `r_needed` | str | needed | As `uname -r` prints it. |" in page
     assert "| `r_free` | int | `3` | Seconds. |" in page
     assert "    name: gpunode.hygiene.r\n  vars:\n    r_needed: ...\n" in page
+
+
+def test_tests_that_share_a_lab_run_on_one_worker(tmp_path: Path) -> None:
+    suite = (
+        "import pytest\npytestmark = pytest.mark.xdist_group('shared')\n"
+        "@pytest.mark.parametrize('number', range(4))\ndef test_it(number, worker_id, record_property): record_property('worker', worker_id)\n"
+    )
+    (tmp_path / "test_made_up.py").write_text(suite, "utf-8")
+    report = tmp_path / "report.xml"
+    options = ["-q", "-p", "no:cacheprovider", "--rootdir", tmp_path, "-c", "/dev/null", "--numprocesses", "2", "--dist", "loadgroup", f"--junitxml={report}"]
+    subprocess.run([sys.executable, "-m", "pytest", *map(str, options), str(tmp_path)], check=True, capture_output=True)
+    workers = [value.get("value") for value in ElementTree.parse(report).iter("property")]  # noqa: S314  # written by our own pytest
+    assert len(workers) == 4
+    assert len(set(workers)) == 1
