@@ -72,7 +72,7 @@ attributes:
 notes:
   - Needs root on the host, and GRUB 2 as Debian and Ubuntu package it.
   - The default holds as long as the kernel is installed. M(gpunode.hygiene.kernel_pin) keeps it installed.
-  - A trial does not help when the kernel hangs without a panic before systemd runs. A hardware watchdog or a power cycle does.
+  - In a trial systemd arms the hardware watchdog, where the host has one. When the kernel hangs without a panic before that, only a power cycle helps.
 """
 
 EXAMPLES = r"""

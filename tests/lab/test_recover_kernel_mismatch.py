@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from gpunode_lab import faults
 from gpunode_lab.lab import Lab
-from gpunode_lab.playbooks import PlaybookRun, recovery_variables, run_playbook
+from gpunode_lab.playbooks import PlaybookRun, recovery_variables, run_playbook, survey
 
 NODE = "gpu-node-1"
 PLAYBOOK = "recover_kernel_mismatch"
@@ -61,9 +61,10 @@ def what_a_person_set(lab: Lab) -> dict[str, Any]:
 
 
 def host_files(lab: Lab) -> str:
-    """A hash of every file that a dry run must leave alone."""
-    folders = "/etc /boot /var/lib/dpkg /var/lib/apt /var/lib/gpunode-hygiene /var/cache/apt"
-    return lab.ssh(f"find {folders} -type f -print0 2>/dev/null | sort -z | xargs -0 sha256sum | sha256sum").stdout
+    """The hash of every file that a dry run must leave alone."""
+    theirs = "/var/lib/kubelet /var/lib/containerd"  # their programs write there all the time
+    skipped = " -o ".join(f"-path {folder}" for folder in theirs.split())
+    return lab.ssh(f"find /etc /boot /var/lib /var/cache/apt \\( {skipped} \\) -prune -o -type f -print0 | sort -z | xargs -0 sha256sum").stdout
 
 
 def running_kernel(lab: Lab) -> str:
@@ -103,6 +104,13 @@ def assert_left_on_the_previous_kernel(lab: Lab, run: PlaybookRun, reason: str) 
     assert node_object(lab)["spec"].get("unschedulable") is True
 
 
+def assert_given_back(lab: Lab) -> None:
+    """Holds and boot default are what they were in the incident."""
+    assert held(lab) == []
+    assert not default_is(lab, lab.older_kernel)
+    assert lab.ssh("grep -c 'set default=\"0\"' /boot/grub/grub.cfg").stdout.strip() == "1"
+
+
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("fault", ["panics", "cannot_mount_root", "corrupt_vmlinuz", "emergency_mode", "no_network"])
 def test_a_trial_boot_that_fails_ends_on_the_previous_kernel_still_cordoned(lab: Lab, recover: Recover, fault: str) -> None:
@@ -127,6 +135,13 @@ def test_a_hard_hang_ends_on_the_previous_kernel(lab: Lab, recover: Recover, *, 
     lab.reset()
     lab.wait_ssh()
     assert running_kernel(lab) == lab.newer_kernel
+
+
+def test_a_hang_after_the_start_is_ended_by_the_hardware_watchdog_that_the_trial_arms(lab: Lab, recover: Recover) -> None:
+    lab.machine.add_device("i6300esb")
+    faults.hangs_late(lab, lab.older_kernel)
+    run = recover(gpunode_confirm_within=1500, gpunode_reboot_timeout=900)
+    assert_left_on_the_previous_kernel(lab, run, f"came back on {lab.newer_kernel}, not on {lab.older_kernel}")
 
 
 REFUSALS: dict[str, tuple[Callable[[Lab, str], object] | None, dict[str, Any], str]] = {
@@ -164,23 +179,58 @@ def test_a_dry_run_shows_the_whole_plan_and_writes_nothing(lab: Lab, recover: Re
     assert any("/trainer" in pod for pod in run.node["pods_evicted"])
 
 
-def test_a_cordon_placed_by_somebody_else_survives_a_recovery_that_accepts_it_and_undo_gives_back_the_rest(lab: Lab, recover: Recover) -> None:
+def test_a_cordon_placed_by_somebody_else_survives_a_recovery_that_accepts_it_and_undo_gives_back_the_rest(lab: Lab, recover: Recover, tmp_path: Path) -> None:
     lab.kubectl("cordon", NODE)
-    run = recover(gpunode_accept_cordon="yes")
+    # As from a survey: every variable is a string.
+    answers = survey(**recovery_variables(lab.older_kernel), gpunode_accept_cordon=True, gpunode_report_dir=str(tmp_path / "reports"))
+    run = recover(**answers)
     assert run.rc == 0, run.output
     assert running_kernel(lab) == lab.older_kernel
     assert node_object(lab)["spec"]["unschedulable"] is True
     assert default_is(lab, lab.older_kernel)
     assert f"linux-image-{lab.older_kernel}" in held(lab)
+    assert lab.ssh("systemctl show --property=RuntimeWatchdogUSec --value").stdout.strip() == "3min"
 
-    undone = recover(playbook="undo")
+    before = (host_files(lab), what_a_person_set(lab))
+    planned = recover("--check", "--diff", playbook="undo", **answers)
+    assert planned.rc == 0, planned.output
+    assert {change["what"] for change in planned.node["changes"]} >= {"hold", "file"}
+    assert (host_files(lab), what_a_person_set(lab)) == before
+
+    undone = recover(playbook="undo", **answers)
     assert undone.rc == 0, undone.output
-    assert held(lab) == []
-    assert not default_is(lab, lab.older_kernel)
-    assert lab.ssh("grep -c 'set default=\"0\"' /boot/grub/grub.cfg").stdout.strip() == "1"
+    assert_given_back(lab)
     assert node_object(lab)["spec"]["unschedulable"] is True
     again = recover(playbook="undo")
     assert (again.rc, again.changed) == (0, 0), again.output
+
+
+def test_a_host_outside_kubernetes_is_recovered_between_the_users_own_drain_and_undrain(lab: Lab, recover: Recover, tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+    hook = tmp_path / "hook"
+    hook.write_text(f"#!/bin/sh\necho $1 >> {calls}\n")
+    hook.chmod(0o755)
+    answers = survey(
+        gpunode_cluster=False,
+        gpunode_supported_kernels=[lab.older_kernel],
+        gpunode_drain_command=f"{hook} drain",
+        gpunode_undrain_command=f"{hook} undrain",
+        gpunode_report_dir=str(tmp_path / "reports"),
+    )
+    node = what_a_person_set(lab)
+    before = boots(lab)
+    run = recover(kubeconfig=lab.unreachable_kubeconfig(), **answers)
+    assert run.rc == 0, run.output
+    assert calls.read_text().split() == ["drain", "undrain"]
+    assert running_kernel(lab) == lab.older_kernel
+    assert default_is(lab, lab.older_kernel)
+    assert boots(lab) == before + 1
+    lab.wait_node_ready()
+    assert what_a_person_set(lab) == node
+
+    undone = recover(playbook="undo", kubeconfig=lab.unreachable_kubeconfig(), **answers)
+    assert undone.rc == 0, undone.output
+    assert_given_back(lab)
 
 
 KILL_POINTS = {

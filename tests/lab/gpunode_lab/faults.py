@@ -12,6 +12,7 @@ What a kernel then does when it is booted with `panic=15`:
     emergency_mode      a file system of fstab cannot be mounted: a prompt on the console, no ssh
     no_network          it comes up without a network
     hard_hang           its first process spins for ever: nothing but a reset helps
+    hangs_late          it comes up, then real-time tasks take every processor: only a hardware watchdog helps
     unit_fails          it comes up, and a service that ran under the other kernel has failed
 """
 
@@ -87,6 +88,16 @@ def emergency_mode(lab: Lab, release: str) -> None:
 def no_network(lab: Lab, release: str) -> None:
     """The network interface's driver is missing from this kernel and its initrd."""
     lab.ssh(f"set -e; rm /lib/modules/{release}/kernel/drivers/net/virtio_net.ko; depmod {release}; update-initramfs -u -k {release}; sync", timeout=600)
+
+
+def hangs_late(lab: Lab, release: str) -> None:
+    """A service that takes all processors from PID 1, under this kernel alone."""
+    loop = "taskset -c $cpu chrt -f 99 sh -c 'while :; do :; done' &"
+    script = f"sysctl -q kernel.sched_rt_runtime_us=-1; for cpu in $(seq 1 $(($(nproc) - 1))) 0; do {loop} done; wait"
+    unit = (f"[Unit]\nDescription=Hangs kernel {release}\nConditionKernelVersion={release}\nAfter=multi-user.target\n"
+            "[Service]\nExecStart=/usr/local/sbin/lab-hang\n[Install]\nWantedBy=multi-user.target\n")
+    lab.ssh("cat >/usr/local/sbin/lab-hang && chmod +x /usr/local/sbin/lab-hang", stdin=f"#!/bin/sh\n{script}\n")
+    lab.ssh("cat >/etc/systemd/system/lab-hang.service && systemctl enable lab-hang.service && sync", stdin=unit)
 
 
 def unit_fails(lab: Lab, release: str) -> None:

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from .cache import cache_root, key
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -60,6 +62,19 @@ def recovery_variables(supported_kernel: str) -> dict[str, Any]:
         "gpunode_force": True,
         "gpunode_image_insecure": True,  # the lab's registry speaks plain HTTP on loopback
     }
+
+
+def survey(**answers: Any) -> dict[str, str]:
+    """Every variable of the playbooks as AWX sends it: as a string, the default where there is no answer."""
+    variables: dict[str, dict[str, Any]] = yaml.safe_load((REPOSITORY / "docs" / "variables.yml").read_text("utf-8"))
+    return {name: _typed(answers.get(name, variable["default"])) for name, variable in variables.items()}
+
+
+def _typed(value: Any) -> str:
+    """What a person types into a survey for a value."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(value) if isinstance(value, list) else str(value)
 
 
 def environment(kubeconfig: Path) -> dict[str, str]:

@@ -108,6 +108,10 @@ class VirtualMachine:
         """The reset button."""
         self._command("system_reset")
 
+    def add_device(self, driver: str) -> None:
+        """Plug in a PCI device, such as a watchdog (`i6300esb`), which resets the machine when it is armed and no longer fed."""
+        self._command("device_add", driver=driver)
+
     def resume(self) -> None:
         """Let a restored or paused machine run."""
         self._command("cont")

@@ -23,9 +23,11 @@ _BEGIN = "### BEGIN gpunode.hygiene trial entry ###"
 _END = "### END gpunode.hygiene trial entry ###"
 _BLOCK = re.compile(rf"^{re.escape(_BEGIN)}\n.*?^{re.escape(_END)}\n?", re.MULTILINE | re.DOTALL)
 # panic=: the kernel's, and initramfs-tools' instead of a shell. rd.*: dracut's. systemd.crash_reboot: when PID 1 dies.
+# systemd.watchdog_sec: PID 1 arms the hardware watchdog and feeds it, so that a hang resets the machine; where there is none it goes on (systemd(1)).
 _PANIC_SECONDS = 15
-_REBOOT_ON_FAILURE = f"panic={_PANIC_SECONDS} rd.shell=0 rd.emergency=reboot systemd.crash_reboot=1"
-_OURS = ("panic=", "rd.shell", "rd.emergency=", "systemd.crash_reboot", "gpunode.trial")
+_WATCHDOG_SECONDS = 180
+_REBOOT_ON_FAILURE = f"panic={_PANIC_SECONDS} rd.shell=0 rd.emergency=reboot systemd.crash_reboot=1 systemd.watchdog_sec={_WATCHDOG_SECONDS}"
+_OURS = ("panic=", "rd.shell", "rd.emergency=", "systemd.crash_reboot", "systemd.watchdog_sec=", "gpunode.trial")
 # savedefault, recordfail and initrdfail write the environment block: a trial leaves no trace in it. echo is noise; boot is ours.
 _LEFT_OUT = ("savedefault", "recordfail", "initrdfail", "echo", "boot")
 

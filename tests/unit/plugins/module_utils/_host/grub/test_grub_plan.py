@@ -229,6 +229,7 @@ def test_what_others_changed_since_is_refused(records: Any, chosen: list[str], c
 
 # ---- the trial ----
 
+REBOOTS = "panic=15 rd.shell=0 rd.emergency=reboot systemd.crash_reboot=1 systemd.watchdog_sec=180"
 BLOCK = f"""### BEGIN gpunode.hygiene trial entry ###
 menuentry 'Trial of kernel {RELEASE} (gpunode.hygiene)' --unrestricted --id gpunode-trial {{
 \tload_video
@@ -242,7 +243,7 @@ menuentry 'Trial of kernel {RELEASE} (gpunode.hygiene)' --unrestricted --id gpun
 \telse
 \tsearch --no-floppy --fs-uuid --set=root {UUID}
 \tfi
-\tif linux /boot/vmlinuz-{RELEASE} root=/dev/vda1 ro quiet panic=15 rd.shell=0 rd.emergency=reboot systemd.crash_reboot=1 gpunode.trial=r1; then
+\tif linux /boot/vmlinuz-{RELEASE} root=/dev/vda1 ro quiet {REBOOTS} gpunode.trial=r1; then
 \t\tif initrd\t/boot/initrd.img-{RELEASE}; then
 \t\t\tboot
 \t\tfi
@@ -263,7 +264,7 @@ def test_the_trial_is_the_kernels_own_entry_with_a_reboot_behind_every_failure(h
 
 def test_the_trial_takes_the_branch_with_an_initrd(host_of: HostOf) -> None:
     text = plan.plan_once(host_of("ubuntu/partuuid"), "6.8.0-1021-azure", "r1", 0, True).files[CUSTOM_CFG] or ""
-    line = "root=PARTUUID=8f8e0b7a-01 ro console=ttyS0 panic=15 rd.shell=0 rd.emergency=reboot systemd.crash_reboot=1 gpunode.trial=r1; then"
+    line = f"root=PARTUUID=8f8e0b7a-01 ro console=ttyS0 {REBOOTS} gpunode.trial=r1; then"
     assert f"\tif linux /boot/vmlinuz-6.8.0-1021-azure {line}\n\t\tif initrd\t/boot/initrd.img-6.8.0-1021-azure; then\n" in text
     for word in ("panic=-1", "recordfail", "initrdfail", "echo"):
         assert word not in text
