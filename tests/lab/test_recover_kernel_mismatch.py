@@ -191,6 +191,12 @@ def test_a_cordon_placed_by_somebody_else_survives_a_recovery_that_accepts_it_an
     assert f"linux-image-{lab.older_kernel}" in held(lab)
     assert lab.ssh("systemctl show --property=RuntimeWatchdogUSec --value").stdout.strip() == "3min"
 
+    before = (host_files(lab), what_a_person_set(lab))
+    planned = recover("--check", "--diff", playbook="undo", **answers)
+    assert planned.rc == 0, planned.output
+    assert {change["what"] for change in planned.node["changes"]} >= {"hold", "file"}
+    assert (host_files(lab), what_a_person_set(lab)) == before
+
     undone = recover(playbook="undo", **answers)
     assert undone.rc == 0, undone.output
     assert_given_back(lab)
@@ -222,12 +228,6 @@ def test_a_host_outside_kubernetes_is_recovered_between_the_users_own_drain_and_
     assert boots(lab) == before + 1
     lab.wait_node_ready()
     assert what_a_person_set(lab) == node
-
-    files = host_files(lab)
-    planned = recover("--check", "--diff", playbook="undo", kubeconfig=lab.unreachable_kubeconfig(), **answers)
-    assert planned.rc == 0, planned.output
-    assert {change["what"] for change in planned.node["changes"]} >= {"hold", "file"}
-    assert host_files(lab) == files
 
     undone = recover(playbook="undo", kubeconfig=lab.unreachable_kubeconfig(), **answers)
     assert undone.rc == 0, undone.output
