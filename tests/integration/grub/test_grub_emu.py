@@ -33,20 +33,20 @@ pytestmark = pytest.mark.quick
 SEED = 20260101
 UUID = "6f2b0b4e-8d0c-4c7b-9a51-2f8f1f0a7d11"
 MENUS = sorted(str(path.relative_to(FIXTURES))[: -len(".cfg")] for path in FIXTURES.rglob("*.cfg"))
-# No entry of the fixtures holds `halt`; a function's last argument is quoted, so that the path comes out whole.
 _ANSWER = re.compile(r"@@([^@]*(?:@[^@]+)*)@@")
 _ANSWERED = re.compile(rf"{_ANSWER.pattern}|GNU GRUB  version")
+# No entry of the fixtures holds `halt`; a function's last argument is quoted, so that the path comes out whole.
 _ORACLE = "function linux {\n  echo \"@@$1@@\"\n  halt\n}\n"
 
 
 def emulated(folder: Path, patience: float = 60) -> str:
-    """What grub-emu prints on its terminal until it has answered, ended or shown its menu.
+    """What grub-emu prints on its terminal until it has answered or shown its menu; to end without either is a failure of the oracle.
 
     It gets a terminal of its own and leads its session: in the background of one, or without any, it would be stopped for ever.
     """
     child, terminal = pty.fork()
     if child == 0:
-        os.execvpe("grub-emu", ["grub-emu", "-d", str(folder), "-r", "host"], {**os.environ, "TERM": "xterm"})  # noqa: S606
+        os.execvpe("grub-emu", ["grub-emu", "-d", str(folder), "-r", "host"], {**os.environ, "TERM": "xterm"})  # noqa: S606  # no shell is wanted
     said, deadline = "", time.monotonic() + patience
     try:
         while not _ANSWERED.search(said):
@@ -59,6 +59,7 @@ def emulated(folder: Path, patience: float = 60) -> str:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         os.close(terminal)
+    assert _ANSWERED.search(said), f"grub-emu ended without an answer: {said!r}"
     return said
 
 
